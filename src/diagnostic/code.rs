@@ -149,9 +149,9 @@ codes! {
     HiddenNextTime = "hidden-next-time", Warning, "A file differs from what git holds, and a preset hides it then.";
     NotCheckedOut = "not-checked-out", Warning,
         "git expects another version of a file that the command could not change.";
-    HiddenFromGit = "hidden-from-git", Warning, "The command made git show no changes of some files.";
+    HiddenFromGit = "hidden-from-git", Warning, "The command made git show no changes of some files, or another history.";
     PlantedRepository = "planted-repository", Warning,
-        "A repository that git would enter and obey is new, and was moved aside.";
+        "A repository or symlink that git would follow is new, and is named or was moved aside.";
     ReplacedDuringRun = "replaced-during-run", Warning, "A file was replaced while a rule covered it.";
     PrivateKept = "private-kept", Warning, "Changes of a private file stay in the sandbox's copy.";
     PrivateConflict = "private-conflict", Warning,

@@ -27,9 +27,9 @@ for_everybody!("git-preset,nested-repositories":
 for_everybody!("placeholders,nested-repositories": leading_the_repository_elsewhere);
 
 // What is missing and must not be made.
+for_everybody!("placeholders,nested-repositories": making_the_settings_of_a_worktree_outside);
 for_everybody!("placeholders":
     making_the_settings_of_a_worktree,
-    making_the_settings_of_a_worktree_outside,
     making_the_settings_of_a_submodule_of_a_worktree_outside,
 );
 

@@ -22,6 +22,7 @@ mod closed;
 mod credentials;
 mod defaults;
 mod git;
+mod git_links;
 mod home;
 mod inject;
 mod kernel;

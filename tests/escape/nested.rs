@@ -43,6 +43,7 @@ for_everybody!("git-preset,nested-repositories":
     replacing_a_program_that_the_settings_name,
     replacing_the_folder_of_a_program_that_the_settings_name,
     changing_a_filter_that_the_settings_name,
+    changing_a_file_that_an_option_in_the_settings_names,
 );
 
 // With more worktrees than are protected one by one.
@@ -107,6 +108,7 @@ attacks!(with_a_monitor_in_the_tree, kept:
     replacing_the_folder_of_a_program_that_the_settings_name = "program-moved",
 );
 attacks!(with_a_filter_in_the_tree, kept: changing_a_filter_that_the_settings_name = "program");
+attacks!(with_an_option_in_the_settings, kept: changing_a_file_that_an_option_in_the_settings_names = "program");
 
 attacks!(repository, then_use_git:
     planting_a_repository_that_the_index_names = "planted",
@@ -213,6 +215,12 @@ fn with_a_filter_in_the_tree(scene: &Scene) {
     scene.write(".git/info/attributes", "* filter=own\n");
     scene.host(&["git", "config", "filter.own.clean", "sh ./tools/program"]);
     scene.write("file", "other\n");
+}
+
+/// `ssh` runs the programs that this file names.
+fn with_an_option_in_the_settings(scene: &Scene) {
+    with_a_program_in_the_tree(scene);
+    scene.host(&["git", "config", "core.sshCommand", "ssh -vFtools/program"]);
 }
 
 /// What nothing inside may change, if it is there.

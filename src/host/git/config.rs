@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 
 /// One `name = value` and the section that it stands in, in the spelling of the file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfigEntry {
     /// Without the quoted subsection. `[a.b]`, an older form of `[a "b"]`, is the section `a.b`.
     pub section: Rc<str>,
@@ -30,7 +30,7 @@ impl ConfigEntry {
 
 /// Settings whose value is a name, a URL or a file that git does not run: the section, the keys
 /// that git and its own commands write into a new repository, and other keys.
-const NO_PROGRAM: [(&str, &str, &str); 15] = [
+const NO_PROGRAM: [(&str, &str, &str); 16] = [
     ("core", "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks", ""),
     ("core", "worktree autocrlf eol sparsecheckout sparsecheckoutcone", "excludesfile"),
     ("remote", "url pushurl fetch tagopt", "push"),
@@ -40,6 +40,7 @@ const NO_PROGRAM: [(&str, &str, &str); 15] = [
     ("author", "", "name email"),
     ("committer", "", "name email"),
     ("init", "defaultbranch", ""),
+    ("index", "sparse", ""),
     ("extensions", "objectformat", "worktreeconfig partialclone refstorage"),
     ("commit", "", "template"),
     ("blame", "", "ignorerevsfile"),

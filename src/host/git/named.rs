@@ -14,6 +14,8 @@ use crate::policy::path::AbsPath;
 const MOST_FOLDERS: usize = 16;
 /// No command in settings has so many words; the others are not looked at.
 const MOST_WORDS: usize = 1000;
+/// A file may follow the letters of several options: `-vvvFfile`.
+const MOST_LETTERS: usize = 8;
 
 /// Paths that hold no symlinks, and need not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -187,10 +189,12 @@ fn words_of(command: &[u8]) -> Vec<Vec<u8>> {
     words
 }
 
-/// A word, and what follows each of its slashes; and whether it is the whole word.
+/// A word, what follows each of its slashes, and what follows each of the first letters of an
+/// option (`-Ffile`, `-vvFfile`); and whether it is the whole word.
 fn rests(word: &[u8]) -> impl Iterator<Item = (&[u8], bool)> {
     let slashes = word.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at + 1);
-    let rests = slashes.map(|start| (&word[start..], false)).filter(|(rest, _)| !rest.is_empty());
+    let letters = if word.starts_with(b"-") { 2..MOST_LETTERS.min(word.len()) } else { 0..0 };
+    let rests = slashes.chain(letters).map(|start| (&word[start..], false)).filter(|(rest, _)| !rest.is_empty());
     [(word, true)].into_iter().chain(rests)
 }
 
@@ -228,5 +232,7 @@ mod tests {
         has(r"my\ tools/clean %f", "my tools/clean");
         let of = |word: &'static str| -> Vec<_> { rests(word.as_bytes()).map(|(rest, _)| rest).collect() };
         assert_eq!(of("$PWD/t/clean"), [&b"$PWD/t/clean"[..], b"t/clean", b"clean"]);
+        assert_eq!(of("-Ft/x"), [&b"-Ft/x"[..], b"x", b"t/x", b"/x", b"x"]);
+        assert_eq!(of("-f"), [b"-f"]);
     }
 }

@@ -1,14 +1,16 @@
 //! Everything in a repository that could make git run something.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use crate::host::Host;
 use crate::host::git::Nested;
-use crate::host::git::config;
+use crate::host::git::config::{self, ConfigEntry};
 use crate::host::git::nested::{DotGit, can_be_mounted};
 use crate::host::git::{read_path, read_small};
 use crate::policy::path::AbsPath;
 
+use super::git_dir_links::names_of_links;
 use super::links::OBEYED;
 
 /// The number of doubts in one sentence.
@@ -25,6 +27,12 @@ pub(super) fn doubts_about(host: &Host, found: &Nested) -> Vec<String> {
     let mut doubts = doubts_about_settings(host, &found.git_dir, &found.common_dir);
     if found.form == DotGit::Link {
         doubts.push("a symlink in the place of `.git`".to_owned());
+    }
+    for name in names_of_links(host, &found.git_dir) {
+        let doubt = format!("a symlink in the place of `{name}`");
+        if !doubts.contains(&doubt) {
+            doubts.push(doubt);
+        }
     }
     if ![&found.folder, &found.git_dir, &found.common_dir].into_iter().all(can_be_mounted) {
         doubts.push("a path that is too long to be protected".to_owned());
@@ -58,13 +66,7 @@ pub(super) fn doubts_about_settings(host: &Host, git_dir: &AbsPath, common_dir: 
     }
     match read_small(host, &config).and_then(|text| config::entries(&text.unwrap_or_default())) {
         Err(_) => doubts.push("settings that cannot be read".to_owned()),
-        Ok(entries) => {
-            let harmful = entries.iter().filter(|entry| !entry.is_of_a_new_repository());
-            let mut named: Vec<String> = harmful.map(|entry| format!("`{}.{}`", entry.section, entry.name)).collect();
-            named.sort();
-            named.dedup();
-            doubts.extend(named);
-        }
+        Ok(entries) => doubts.extend(named(entries.iter().filter(|entry| !entry.is_of_a_new_repository()))),
     }
     match host.read_dir(&common_dir.child("hooks")) {
         Ok(hooks) if hooks.iter().all(|hook| hook.name.as_encoded_bytes().ends_with(b".sample")) => {}
@@ -72,4 +74,10 @@ pub(super) fn doubts_about_settings(host: &Host, git_dir: &AbsPath, common_dir: 
         Ok(_) | Err(_) => doubts.push("hooks".to_owned()),
     }
     doubts
+}
+
+/// The names of settings, each once.
+pub(super) fn named<'e>(settings: impl Iterator<Item = &'e ConfigEntry>) -> Vec<String> {
+    let names = settings.map(|entry| format!("`{}.{}`", entry.section, entry.name));
+    names.collect::<BTreeSet<String>>().into_iter().collect()
 }

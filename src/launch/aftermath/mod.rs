@@ -2,7 +2,9 @@
 //! would make git on the host run something.
 
 mod doubts;
+mod git_dir_links;
 mod held;
+mod history;
 mod keys;
 mod links;
 mod modules;
@@ -12,6 +14,7 @@ mod replaced;
 mod repository;
 mod stale;
 mod subfolders;
+mod worktrees;
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +37,8 @@ use crate::policy::rule::{Access, Exactness, LayerKind, Rule};
 use crate::sys::ablate::{self, Mitigation};
 use crate::trust;
 
+use git_dir_links::Closed;
+use held::Held;
 use keys::KeyWatch;
 use nested::NestedWatch;
 pub use replaced::Gap;
@@ -127,16 +132,25 @@ impl RunWatch {
         for keys in &self.keys {
             keys.finish(host, said);
         }
-        if let Some(repository) = self.repository.as_ref().filter(|_| !ablate::is_off(Mitigation::HeadRestore)) {
-            repository.finish(host, said);
+        let mut held = Held { host, said, paths: BTreeSet::new() };
+        let nested = self.nested.as_ref().filter(|_| !ablate::is_off(Mitigation::NestedRepositories));
+        // A link may make the repository seem valid, and a repair may open a folder with links.
+        for closed in [Closed::IfSearchable, Closed::All] {
+            let before = held.paths.len();
+            if let Some(nested) = nested {
+                nested.move_links_aside(&compiled.plan, closed, &mut held);
+            }
+            let repository = self.repository.as_ref().filter(|_| !ablate::is_off(Mitigation::HeadRestore));
+            if let Some(repository) = repository.filter(|_| closed != Closed::All || held.paths.len() > before) {
+                repository.finish(host, held.said);
+            }
         }
         // After that, because only a valid repository has an index.
-        if let Some(nested) = self.nested.as_ref().filter(|_| !ablate::is_off(Mitigation::NestedRepositories)) {
+        if let Some(nested) = nested {
             let plan = &compiled.plan;
-            let can_be_written = |path: &AbsPath| plan.view_around(path) == View::HostRw;
             let replaced = LazyCell::new(|| replaced::all(self, host));
-            let was_protected = |path: &AbsPath| plan.view(path) != View::HostRw && !replaced.contains(path);
-            nested.finish(host, can_be_written, was_protected, said);
+            let could_be_changed = |path: &AbsPath| plan.view(path) == View::HostRw || replaced.contains(path);
+            nested.finish(plan, &could_be_changed, &mut held);
         }
     }
 

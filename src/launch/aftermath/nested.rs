@@ -5,18 +5,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compile::layers::Project;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::compile::plan::{Plan, View};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
 use crate::host::git::nested::{self, FoundBy, HiddenFiles, WorkTree};
 use crate::host::git::{Nested, NestedRepositories, Repository};
 use crate::policy::path::AbsPath;
 
 use super::doubts::{doubts_about, listed_doubts};
+use super::git_dir_links::{Closed, GitDirLinks};
 use super::held::{self, Held, HeldReport, REMOVE_IT};
+use super::history::HistoryWatch;
 use super::links::LinksWatch;
 use super::modules::ModulesWatch;
 use super::planted::PlantedWatch;
 use super::subfolders::SubfoldersWatch;
+use super::worktrees::WorktreesWatch;
 
 /// The number of files in one sentence.
 const MOST_NAMED: usize = 5;
@@ -33,8 +37,11 @@ pub(super) struct NestedWatch {
     /// The work trees at the start, where the repository's list had them.
     work_trees: Vec<WorkTree>,
     modules: ModulesWatch,
+    worktrees: Option<WorktreesWatch>,
     links: LinksWatch,
+    git_dir_links: GitDirLinks,
     subfolders: SubfoldersWatch,
+    history: HistoryWatch,
     planted: Vec<PlantedWatch>,
 }
 
@@ -50,7 +57,7 @@ impl NestedWatch {
         let host = &host.with_cache();
         let repository = project.repository.clone();
         let mut known = project.git_nested.clone();
-        let parts = |found: &Nested| protected_parts(&found.git_dir, &found.common_dir);
+        let parts = |found: &Nested| protected_parts(found);
         let open = known.found.iter().filter(|found| parts(found).iter().any(&can_be_written));
         let open = open.map(|found| (found.folder.clone(), (found.clone(), doubts_about(host, found)))).collect();
         let worktrees = known.found.iter().filter(|found| found.found_by == FoundBy::Worktrees);
@@ -61,47 +68,60 @@ impl NestedWatch {
             known.unclear.extend(nested::elsewhere(host, repository, &work_trees).unclear);
         }
         let modules = ModulesWatch::start(host, repository.as_ref());
+        let worktrees = repository.as_ref().map(|repository| WorktreesWatch::start(host, repository));
         let links = LinksWatch::start(host, project, can_be_replaced);
-        let subfolders = SubfoldersWatch::start(host, project);
+        let git_dir_links = GitDirLinks::start(host, project);
+        let subfolders = SubfoldersWatch::start(host, project, &work_trees);
         let folders = project.cwd.ancestors().take_while(|folder| folder.is_within(&project.root));
         let planted = folders.map(|folder| PlantedWatch::start(host, folder)).collect();
         let root = project.root.clone();
-        Self { root, repository, known, open, pointers, work_trees, modules, links, subfolders, planted }
+        Self {
+            root,
+            repository,
+            known,
+            open,
+            pointers,
+            work_trees,
+            modules,
+            worktrees,
+            links,
+            git_dir_links,
+            subfolders,
+            history: HistoryWatch::start(host, project),
+            planted,
+        }
     }
 
     /// A path that could not be looked at at the start, and why.
     pub(super) fn unclear(&self) -> Option<&String> {
-        self.links.unclear.as_ref()
+        self.links.unclear.as_ref().or(self.git_dir_links.unclear.as_ref())
     }
 
-    /// `can_be_written` tells whether the command could create or replace a path. If not, the
-    /// command has not planted it. Nor has it changed a path that `was_protected` during the whole
-    /// run.
-    pub(super) fn finish(
-        &self,
-        host: &Host,
-        can_be_written: impl Fn(&AbsPath) -> bool,
-        was_protected: impl Fn(&AbsPath) -> bool,
-        said: &mut Diagnostics,
-    ) {
-        let mut held = Held { host, said, paths: BTreeSet::new() };
+    pub(super) fn move_links_aside(&self, plan: &Plan, closed: Closed, held: &mut Held) {
+        self.git_dir_links.check(&|path| could_be_made(plan, path), closed, held);
+    }
+
+    /// `could_be_changed` tells whether the command could write a file.
+    pub(super) fn finish(&self, plan: &Plan, could_be_changed: Changeable, held: &mut Held) {
         // A `.git` may lead to where another one was just moved, so look until nothing new is
         // found.
         let hidden = loop {
             let before = held.paths.len();
-            let hidden = self.check(&can_be_written, &mut held);
+            let hidden = self.check(plan, could_be_changed, held);
             if held.paths.len() == before {
                 break hidden;
             }
         };
-        self.subfolders.finish(was_protected, &mut held);
-        self.report_hidden(host, &hidden, said);
+        self.subfolders.finish(could_be_changed, held);
+        self.report_hidden(&hidden, held);
+        self.history.finish(held);
     }
 
     /// Reports files whose changes `git status` does not show since this run. In a sparse checkout
     /// most such files are not there.
-    fn report_hidden(&self, host: &Host, now: &HiddenFiles, said: &mut Diagnostics) {
-        let new: Vec<AbsPath> = now.new.iter().filter(|path| !matches!(host.kind(path), Ok(None))).cloned().collect();
+    fn report_hidden(&self, now: &HiddenFiles, held: &mut Held) {
+        let is_there = |path: &&AbsPath| !matches!(held.host.kind(path), Ok(None));
+        let new: Vec<AbsPath> = now.new.iter().filter(is_there).cloned().collect();
         if new.is_empty() && !now.has_more {
             return;
         }
@@ -114,11 +134,12 @@ impl NestedWatch {
         let message = format!("since this run git shows no changes of {names}");
         let help = "look at them, and run `git update-index --no-assume-unchanged --no-skip-worktree FILE`; \
                     `git ls-files -v` marks such files";
-        said.push(Diagnostic::new(Code::HiddenFromGit, message).paths(new).help(help));
+        held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths(new).help(help));
     }
 
     /// Returns the files whose changes git does not show.
-    fn check(&self, can_be_written: &impl Fn(&AbsPath) -> bool, held: &mut Held) -> HiddenFiles {
+    fn check(&self, plan: &Plan, could_be_changed: Changeable, held: &mut Held) -> HiddenFiles {
+        let can_be_written = |path: &AbsPath| could_be_made(plan, path);
         let host = held.host;
         let repository = self.repository.as_ref();
         // Both answers are of one moment: nothing is moved aside before both are known.
@@ -167,6 +188,11 @@ impl NestedWatch {
         }
         self.check_pointers(seen, held);
         self.modules.check(held);
+        if let Some(worktrees) = &self.worktrees {
+            worktrees.check(&can_be_written, held);
+        }
+        let listed = repository.map(|own| nested::work_trees(seen, own)).unwrap_or_default();
+        self.subfolders.check_worktrees(&listed, could_be_changed, held);
         self.links.check(held);
         now.hidden
     }
@@ -209,8 +235,16 @@ impl NestedWatch {
     }
 }
 
+/// Whether the command could change a path, because rules left it open or the host replaced it.
+pub(super) type Changeable<'a> = &'a dyn Fn(&AbsPath) -> bool;
+
+/// Whether the command could create or replace `path`. If not, the command has not planted it.
+fn could_be_made(plan: &Plan, path: &AbsPath) -> bool {
+    plan.view_around(path) == View::HostRw
+}
+
 /// The files of a repository that mounts protect.
-pub(super) fn protected_parts(git_dir: &AbsPath, common_dir: &AbsPath) -> [AbsPath; 4] {
-    let [config, hooks] = ["config", "hooks"].map(|name| common_dir.child(name));
-    [config, hooks, git_dir.child("commondir"), git_dir.child("config.worktree")]
+pub(super) fn protected_parts(found: &Nested) -> [AbsPath; 4] {
+    let [config, hooks] = ["config", "hooks"].map(|name| found.common_dir.child(name));
+    [config, hooks, found.git_dir.child("commondir"), found.git_dir.child("config.worktree")]
 }

@@ -38,7 +38,10 @@ impl PlantedWatch {
         let host = &held.host.with_cache();
         let (name, doubts, named) = match nested::repository_in(host, folder) {
             // Mounts protect its parts, and the user may change them during the run.
-            Ok(Some(found)) if before.as_ref() == Some(&found) => return None,
+            Ok(Some(found)) if before.as_ref() == Some(&found) => {
+                self.name_bare(held);
+                return None;
+            }
             Ok(Some(found)) => (".git", doubts_about(host, &found), Some(nested::named_by(host, [&found]))),
             Ok(None) if !was_bare && has_head(host, folder).unwrap_or(true) => {
                 ("HEAD", doubts_about_settings(host, folder, folder), None)
@@ -58,6 +61,20 @@ impl PlantedWatch {
             held.hold(&place, report);
         }
         named
+    }
+
+    /// Reports a bare repository around the `.git`. git obeys it as soon as the `.git` is none for
+    /// git any more.
+    fn name_bare(&self, held: &mut Held) {
+        let Self { folder, was_bare, .. } = self;
+        let head = folder.child("HEAD");
+        if *was_bare || !is_bare(held.host, folder).unwrap_or(false) || !held.paths.insert(head.clone()) {
+            return;
+        }
+        let message =
+            format!("since this run `{folder}` looks like a bare repository, with `HEAD`, `objects` and `refs`");
+        let help = "remove `HEAD`: if `.git` breaks, git obeys the settings and hooks beside it";
+        held.say(&head, message, help);
     }
 }
 

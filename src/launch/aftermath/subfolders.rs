@@ -1,49 +1,73 @@
-//! Repositories that the run made in the direct subfolders of the project. git does not enter them
-//! by itself, but editors look for repositories there, and people go there.
+//! Repositories that the run made in the direct subfolders of the project, in folders that symlinks
+//! there lead to, and in worktrees. git does not enter them by itself, but editors look for
+//! repositories there, and people go there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 
 use crate::compile::layers::Project;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::host::git::nested;
+use crate::host::git::nested::{self, WorkTree};
 use crate::host::{FileKind, Host};
 use crate::policy::path::AbsPath;
 
-use super::doubts::{SETTINGS_ELSEWHERE, doubts_about, doubts_about_settings, listed_doubts};
-use super::held::Held;
-use super::nested::protected_parts;
+use super::doubts::{doubts_about, doubts_about_settings, listed_doubts};
+use super::held::{Held, HeldReport, REMOVE_IT};
+use super::nested::{Changeable, protected_parts};
 use super::planted::has_head;
 
 pub(super) struct SubfoldersWatch {
     root: AbsPath,
     /// The settings that a worktree of the project shares.
     own_settings: Option<AbsPath>,
-    /// The subfolders that were repositories at the start.
-    known: BTreeMap<AbsPath, Subfolder>,
+    /// The folders that were repositories at the start, and the doubts about each.
+    known: BTreeMap<AbsPath, Vec<String>>,
 }
 
-/// A subfolder that is a repository.
-#[derive(Default)]
-struct Subfolder {
-    /// The files that make git run something, if it is known where they are.
-    obeyed: Vec<AbsPath>,
+/// A repository in a folder.
+struct Found {
     doubts: Vec<String>,
+    /// The files that make git run something, or lead it to others.
+    parts: Vec<AbsPath>,
 }
 
 impl SubfoldersWatch {
-    pub(super) fn start(host: &Host, project: &Project) -> Self {
-        let root = project.root.clone();
+    /// `work_trees` are those that git lists.
+    pub(super) fn start(host: &Host, project: &Project, work_trees: &[WorkTree]) -> Self {
         let own_settings = project.repository.as_ref().map(|own| own.common_dir.clone());
-        let folders = subfolders(host, &root).unwrap_or_default().into_iter();
-        let look = |folder: &AbsPath| look_in(host, folder, own_settings.as_ref());
-        let known = folders.filter_map(|folder| Some((folder.clone(), look(&folder)?))).collect();
-        Self { root, own_settings, known }
+        let mut watch = Self { root: project.root.clone(), own_settings, known: BTreeMap::new() };
+        let folders = subfolders(host, &watch.root).unwrap_or_default().into_iter().map(|(_, folder)| folder);
+        for folder in folders.chain(watch.listed(work_trees)) {
+            if let Some(found) = watch.found(host, &folder) {
+                watch.known.insert(folder, found.doubts);
+            }
+        }
+        watch
     }
 
-    /// Reports each one that could make git run something since this run, unless it was moved
-    /// aside. The user changed the files that the policy protected during the whole run.
-    pub(super) fn finish(&self, was_protected: impl Fn(&AbsPath) -> bool, held: &mut Held) {
+    /// Moves aside the `.git` of each worktree in the project that leads git, since this run, to
+    /// settings that are not the project's own.
+    pub(super) fn check_worktrees(&self, work_trees: &[WorkTree], could_be_changed: Changeable, held: &mut Held) {
+        for folder in self.listed(work_trees) {
+            let doubts = self.new_doubts(held.host, &folder, could_be_changed);
+            let dot_git = folder.child(".git");
+            if doubts.is_empty() || !could_be_changed(&dot_git) {
+                continue;
+            }
+            let (name, doubts) = (super::name_in(&self.root, &folder), listed_doubts(doubts));
+            let report = HeldReport {
+                finding: format!("git lists the worktree `{name}`, which since this run has {doubts}"),
+                subject: format!("`{dot_git}`"),
+                help_if_moved: "look at it, and move it back if it is right",
+                help_if_not: REMOVE_IT,
+            };
+            held.hold(&dot_git, report);
+        }
+    }
+
+    /// Reports each folder that could make git run something since this run, unless its repository
+    /// was moved aside.
+    pub(super) fn finish(&self, could_be_changed: Changeable, held: &mut Held) {
         let host = &held.host.with_cache();
         let folders = match subfolders(host, &self.root) {
             Ok(folders) => folders,
@@ -54,55 +78,77 @@ impl SubfoldersWatch {
                 return held.said.push(Diagnostic::new(Code::PlantedRepository, message).help(help));
             }
         };
-        // Worktrees share their settings.
-        let mut said = BTreeSet::new();
-        for folder in folders {
-            let before = self.known.get(&folder);
-            let Subfolder { obeyed, mut doubts } =
-                look_in(host, &folder, self.own_settings.as_ref()).unwrap_or_default();
-            doubts.retain(|doubt| !before.is_some_and(|before| before.doubts.contains(doubt)));
-            let is_same = before.is_some_and(|before| before.obeyed == obeyed);
-            let was_protected = is_same && !obeyed.is_empty() && obeyed.iter().all(&was_protected);
-            if doubts.is_empty() || was_protected || held.paths.contains(&folder.child(".git")) {
+        for (entry, folder) in folders {
+            let doubts = self.new_doubts(host, &folder, could_be_changed);
+            if doubts.is_empty() || held.paths.contains(&folder.child(".git")) {
                 continue;
             }
-            if is_same && !said.insert((obeyed.first().cloned(), doubts.clone())) {
-                continue;
-            }
-            let (name, doubts) = (super::name_in(&self.root, &folder), listed_doubts(doubts));
-            let message = match before {
-                None => format!("`{name}` is a repository since this run, and has {doubts}"),
+            let (name, doubts) = (super::name_in(&self.root, &entry), listed_doubts(doubts));
+            let message = match self.known.get(&folder) {
+                None if entry == folder => format!("`{name}` is a repository since this run, and has {doubts}"),
+                None => format!("`{name}` leads to a repository since this run, which has {doubts}"),
                 Some(_) => format!("the repository `{name}` has, since this run, {doubts}"),
             };
             let help = "look at its settings and hooks before you enter it, open it in an editor or add it";
-            held.said.push(Diagnostic::new(Code::PlantedRepository, message).paths([folder]).help(help));
+            held.said.push(Diagnostic::new(Code::PlantedRepository, message).paths([entry]).help(help));
+        }
+    }
+
+    /// The folders in the project of worktrees that git lists.
+    fn listed(&self, work_trees: &[WorkTree]) -> Vec<AbsPath> {
+        let folders = work_trees.iter().filter_map(|tree| tree.folder.as_ref());
+        folders.filter(|folder| folder.is_below(&self.root)).cloned().collect()
+    }
+
+    /// The doubts about a repository in `folder` that were none at the start, if the command could
+    /// write its settings.
+    fn new_doubts(&self, host: &Host, folder: &AbsPath, could_be_changed: Changeable) -> Vec<String> {
+        let found = self.found(host, folder);
+        let is_suspect = |found: &Found| found.parts.iter().any(could_be_changed);
+        let mut doubts = found.filter(is_suspect).map(|found| found.doubts).unwrap_or_default();
+        let before = self.known.get(folder);
+        doubts.retain(|doubt| !before.is_some_and(|before| before.contains(doubt)));
+        doubts
+    }
+
+    /// The repository in `folder`. Rules protect the settings of a worktree of the project, and
+    /// `WorktreesWatch` looks at its git directory.
+    fn found(&self, host: &Host, folder: &AbsPath) -> Option<Found> {
+        match nested::repository_in(host, folder) {
+            Ok(Some(found)) => {
+                let is_worktree = self.own_settings.as_ref().is_some_and(|own| {
+                    found.common_dir == *own && found.git_dir.parent() == Some(own.child("worktrees"))
+                });
+                let doubts = if is_worktree { Vec::new() } else { doubts_about(host, &found) };
+                let parts = protected_parts(&found).into_iter().chain([found.folder.child(".git")]);
+                Some(Found { doubts, parts: parts.collect() })
+            }
+            Ok(None) if has_head(host, folder).unwrap_or(true) => {
+                let doubts = doubts_about_settings(host, folder, folder);
+                Some(Found { doubts, parts: vec![folder.child("config"), folder.child("hooks")] })
+            }
+            Ok(None) => None,
+            Err(_) => {
+                let doubts = vec!["a `.git` that cannot be looked at".to_owned()];
+                Some(Found { doubts, parts: vec![folder.child(".git")] })
+            }
         }
     }
 }
 
-/// The repository in `folder`; `None` if there is none. The settings of a worktree of the project
-/// are the project's own.
-fn look_in(host: &Host, folder: &AbsPath, own_settings: Option<&AbsPath>) -> Option<Subfolder> {
-    match nested::repository_in(host, folder) {
-        Ok(Some(found)) => {
-            let obeyed = protected_parts(&found.git_dir, &found.common_dir).into();
-            let is_worktree = Some(&found.common_dir) == own_settings;
-            let mut doubts = doubts_about(host, &found);
-            doubts.retain(|doubt| !is_worktree || doubt != SETTINGS_ELSEWHERE);
-            Some(Subfolder { obeyed, doubts })
+/// The entries of `root` that are folders or lead to one, each with the folder.
+fn subfolders(host: &Host, root: &AbsPath) -> io::Result<Vec<(AbsPath, AbsPath)>> {
+    let mut folders = Vec::new();
+    for entry in host.read_dir(root)? {
+        let path = root.child(&entry.name);
+        if entry.kind == FileKind::Directory {
+            folders.push((path.clone(), path));
+        } else if entry.is_symlink
+            && let Ok(found) = host.resolve(path.as_path())
+            && found.kind == Some(FileKind::Directory)
+        {
+            folders.push((path, found.path));
         }
-        Ok(None) if has_head(host, folder).unwrap_or(true) => {
-            let obeyed = protected_parts(folder, folder).into();
-            Some(Subfolder { obeyed, doubts: doubts_about_settings(host, folder, folder) })
-        }
-        Ok(None) => None,
-        Err(_) => Some(Subfolder { obeyed: Vec::new(), doubts: vec!["a `.git` that cannot be looked at".to_owned()] }),
     }
-}
-
-fn subfolders(host: &Host, root: &AbsPath) -> io::Result<Vec<AbsPath>> {
-    let entries = host.read_dir(root)?.into_iter().filter(|entry| entry.kind == FileKind::Directory);
-    let mut folders: Vec<AbsPath> = entries.map(|entry| root.child(&entry.name)).collect();
-    folders.sort();
     Ok(folders)
 }

@@ -156,9 +156,9 @@ pub(crate) fn elsewhere(host: &Host, repository: &Repository, before: &[WorkTree
 /// A work tree of the project's repository.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WorkTree {
-    git_dir: AbsPath,
+    pub git_dir: AbsPath,
     /// `None` if git's list does not say where it is.
-    folder: Option<AbsPath>,
+    pub folder: Option<AbsPath>,
 }
 
 /// All work trees of `repository`, as git's list has them.

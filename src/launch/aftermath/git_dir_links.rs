@@ -1,0 +1,215 @@
+//! Symlinks in git directories. git appends to its logs and replaces its files through symlinks, so
+//! a link makes it write wherever the user can. git itself makes none, except for an old form of
+//! `HEAD`. A link that is new after the run is moved aside.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::Mode;
+
+use crate::compile::layers::Project;
+use crate::diagnostic::reason;
+use crate::host::{DirEntry, FileKind, Host, OpenDir, is_transient};
+use crate::policy::path::{AbsPath, escape_for_display};
+use crate::sys::ablate::{self, Mitigation};
+
+use super::held::{Held, HeldReport};
+
+/// The folders of one git directory that are searched. One that packs its refs has some dozens.
+const MOST_FOLDERS: usize = 20_000;
+
+const REMOVE_LINK: &str = "remove it before you use git in this project: git would write through it";
+
+pub(super) struct GitDirLinks {
+    /// The git directories of the project at the start. None lies in another one.
+    git_dirs: BTreeSet<AbsPath>,
+    /// The links in them, and the target of each.
+    known: BTreeMap<AbsPath, OsString>,
+    /// A path that could not be looked at at the start, and why.
+    pub(super) unclear: Option<String>,
+}
+
+impl GitDirLinks {
+    pub(super) fn start(host: &Host, project: &Project) -> Self {
+        let own = project.repository.iter().flat_map(|own| [&own.git_dir, &own.common_dir]);
+        let nested = project.git_nested.found.iter().flat_map(|found| [&found.git_dir, &found.common_dir]);
+        let all: BTreeSet<&AbsPath> = own.chain(nested).collect();
+        let is_inner = |git_dir: &AbsPath| git_dir.ancestors().skip(1).any(|around| all.contains(&around));
+        let git_dirs: BTreeSet<AbsPath> = all.iter().copied().filter(|path| !is_inner(path)).cloned().collect();
+        let mut known = BTreeMap::new();
+        let mut unclear = None;
+        for git_dir in &git_dirs {
+            let found = search(host, git_dir);
+            known.extend(found.links);
+            let transient = found.closed.into_iter().find(|(_, e)| is_transient(e));
+            unclear = unclear.or_else(|| transient.map(|(path, e)| format!("`{path}`: {}", reason(&e))));
+        }
+        Self { git_dirs, known, unclear }
+    }
+
+    /// Moves each new link aside, and puts a link back that leads elsewhere now. `can_be_written`
+    /// tells whether the command could create or replace a path.
+    pub(super) fn check(&self, can_be_written: &impl Fn(&AbsPath) -> bool, closed: Closed, held: &mut Held) {
+        if ablate::is_off(Mitigation::GitLinks) {
+            return;
+        }
+        for git_dir in &self.git_dirs {
+            let found = search_opening(held.host, git_dir, closed);
+            let unknown = found.closed.iter().filter(|(folder, _)| closed == Closed::All && can_be_written(folder));
+            for (folder, e) in unknown {
+                let message = format!("symlinks that this run made in `{folder}` are not known: {}", reason(e));
+                held.say(folder, message, "look for symlinks there before you use git: git would write through them");
+            }
+            for (link, target) in &found.links {
+                let before = self.known.get(link);
+                let is_harmless = before == Some(target) || is_symbolic_ref(link, target) || !can_be_written(link);
+                if !is_harmless {
+                    move_aside(git_dir, link, target, before, held);
+                }
+            }
+        }
+    }
+}
+
+/// Moves `link` out of the folder in which git would use it under another name, too.
+fn move_aside(git_dir: &AbsPath, link: &AbsPath, target: &OsStr, before: Option<&OsString>, held: &mut Held) {
+    let shown = escape_for_display(target);
+    let report = HeldReport {
+        finding: format!("since this run `{link}` is a symlink to `{shown}`, through which git would write"),
+        subject: "it".to_owned(),
+        help_if_moved: "if the run has put it in the place of a file or folder of the repository, put that back",
+        help_if_not: REMOVE_LINK,
+    };
+    let name = link.file_name().unwrap_or_default().to_string_lossy();
+    held.hold_in(link, git_dir, &name, report);
+    if let Some(before) = before {
+        let made = OpenDir::parent_of(held.host, link).and_then(|(folder, name)| folder.make_link(name, before));
+        if let Err(e) = made {
+            let shown = escape_for_display(before);
+            let message = format!("the link `{link}` to `{shown}` cannot be made again: {}", reason(&e));
+            held.say(link, message, "make it again yourself, before you use git in this project");
+        }
+    }
+}
+
+/// The names, in `git_dir`, of the symlinks in it.
+pub(super) fn names_of_links(host: &Host, git_dir: &AbsPath) -> Vec<String> {
+    if ablate::is_off(Mitigation::GitLinks) {
+        return Vec::new();
+    }
+    let links = search(host, git_dir).links.into_iter();
+    let links = links.filter(|(link, target)| !is_symbolic_ref(link, target));
+    links.map(|(link, _)| super::name_in(git_dir, &link)).collect()
+}
+
+/// Whether git could have made the link itself (`core.preferSymlinkRefs`). It reads such a link as
+/// a name, and does not follow it.
+fn is_symbolic_ref(link: &AbsPath, target: &OsStr) -> bool {
+    let target = target.as_bytes();
+    let is_ref = target.starts_with(b"refs/") && !target.windows(2).any(|part| part == b"..");
+    is_ref && link.file_name().is_some_and(|name| name == "HEAD")
+}
+
+/// The folders that a search opens if they cannot be listed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closed {
+    /// Those that git can search.
+    IfSearchable,
+    All,
+}
+
+/// The result of a search in one git directory.
+#[derive(Default)]
+struct Found {
+    links: BTreeMap<AbsPath, OsString>,
+    /// The folders that could not be searched.
+    closed: Vec<(AbsPath, io::Error)>,
+}
+
+/// Finds the symlinks in `git_dir`, at any depth.
+fn search(host: &Host, git_dir: &AbsPath) -> Found {
+    search_by(host, git_dir, |folder| host.read_dir(folder))
+}
+
+/// Finds them after a run, which may have closed a folder so that nobody but git sees a link in it.
+fn search_opening(host: &Host, git_dir: &AbsPath, closed: Closed) -> Found {
+    search_by(host, git_dir, |folder| match host.read_dir(folder) {
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+            let opened = OpenDir::open(host, folder)?;
+            if closed == Closed::IfSearchable && !opened.is_searchable() {
+                return Err(e);
+            }
+            opened.grant(Mode::RWXU)?;
+            host.read_dir(folder)
+        }
+        listed => listed,
+    })
+}
+
+fn search_by(host: &Host, git_dir: &AbsPath, list: impl Fn(&AbsPath) -> io::Result<Vec<DirEntry>>) -> Found {
+    let mut found = Found::default();
+    let mut waiting = vec![git_dir.clone()];
+    let mut left = MOST_FOLDERS;
+    while let Some(folder) = waiting.pop() {
+        if left == 0 {
+            let e = io::Error::other(format!("it holds more than {MOST_FOLDERS} folders"));
+            found.closed.push((git_dir.clone(), e));
+            break;
+        }
+        left -= 1;
+        let entries = match list(&folder) {
+            Ok(entries) => entries,
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => continue,
+            Err(e) => {
+                found.closed.push((folder, e));
+                continue;
+            }
+        };
+        // In these folders git makes files whose names are hashes of their contents, and nothing
+        // else. There may be 65,536 of them (`lfs/objects/ab/cd`).
+        let is_store = folder.file_name().is_some_and(|name| name == "objects");
+        for entry in entries {
+            if entry.is_symlink {
+                let path = folder.child(&entry.name);
+                let read = OpenDir::open(host, &folder).and_then(|folder| folder.link_target(&entry.name));
+                found.links.insert(path, read.unwrap_or_default());
+            } else if entry.kind == FileKind::Directory && !(is_store && entry.name.len() == 2) {
+                waiting.push(folder.child(&entry.name));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_symbolic_ref_is_told_from_a_link_that_leads_elsewhere() {
+        let is_ref = |link: &str, target: &str| is_symbolic_ref(&AbsPath::root().join(link), target.as_ref());
+        assert!(is_ref(".git/HEAD", "refs/heads/main"));
+        assert!(is_ref(".git/refs/remotes/origin/HEAD", "refs/remotes/origin/main"));
+        assert!(!is_ref(".git/HEAD", "refs/../../file"));
+        assert!(!is_ref(".git/HEAD", "/refs/heads/main"));
+        assert!(!is_ref(".git/ORIG_HEAD", "refs/heads/main"));
+    }
+
+    #[test]
+    fn links_are_found_at_every_depth_but_not_among_objects() {
+        let top = tempfile::tempdir().unwrap();
+        for folder in ["logs/refs/heads/a/b", "objects/ab", "objects/info", "worktrees/w"] {
+            std::fs::create_dir_all(top.path().join(folder)).unwrap();
+            std::os::unix::fs::symlink("x", top.path().join(folder).join("link")).unwrap();
+        }
+        std::os::unix::fs::symlink("x", top.path().join("objects/cd")).unwrap();
+        let found = search(&Host::at(top.path()), &AbsPath::root());
+        let names: Vec<String> = found.links.keys().map(ToString::to_string).collect();
+        let expected = ["/logs/refs/heads/a/b/link", "/objects/cd", "/objects/info/link", "/worktrees/w/link"];
+        assert_eq!(names, expected);
+        assert!(found.closed.is_empty());
+    }
+}

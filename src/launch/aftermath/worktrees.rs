@@ -1,0 +1,79 @@
+//! The git directories of linked worktrees. The command may make new ones, and a file in each says
+//! where its settings are. Tools enter all worktrees that git lists.
+
+use std::collections::BTreeMap;
+
+use crate::host::Host;
+use crate::host::git::config::{self, ConfigEntry};
+use crate::host::git::nested::{self, WorkTree};
+use crate::host::git::{Repository, read_small};
+use crate::policy::path::AbsPath;
+
+use super::doubts::{SETTINGS_ELSEWHERE, listed_doubts, named};
+use super::held::{Held, HeldReport};
+
+pub(super) struct WorktreesWatch {
+    repository: Repository,
+    /// The git directories at the start, and the doubts about each.
+    known: BTreeMap<AbsPath, Vec<String>>,
+}
+
+impl WorktreesWatch {
+    pub(super) fn start(host: &Host, repository: &Repository) -> Self {
+        let known = search(host, repository).into_iter().collect();
+        Self { repository: repository.clone(), known }
+    }
+
+    /// Moves aside the git directories about which there are new doubts.
+    pub(super) fn check(&self, can_be_written: &impl Fn(&AbsPath) -> bool, held: &mut Held) {
+        let common_dir = &self.repository.common_dir;
+        for (git_dir, mut doubts) in search(held.host, &self.repository) {
+            let before = self.known.get(&git_dir);
+            doubts.retain(|doubt| !before.is_some_and(|before| before.contains(doubt)));
+            if doubts.is_empty() || !can_be_written(&git_dir) {
+                continue;
+            }
+            let doubts = listed_doubts(doubts);
+            let report = HeldReport {
+                finding: format!("`{git_dir}` is the git directory of a worktree, and has since this run {doubts}"),
+                subject: "it".to_owned(),
+                help_if_moved: "look at it, and move it back if it is right; `git worktree add` makes a new one",
+                help_if_not: "remove it before you enter that worktree",
+            };
+            held.hold_in(&git_dir, common_dir, "worktrees", report);
+        }
+    }
+}
+
+/// The git directories of all linked worktrees but the project's own, and the doubts about each.
+fn search(host: &Host, repository: &Repository) -> Vec<(AbsPath, Vec<String>)> {
+    let own = [&repository.git_dir, &repository.common_dir];
+    // `git worktree add` copies these.
+    let copied = settings_in(host, &repository.common_dir).unwrap_or_default();
+    let git_dirs = nested::work_trees(host, repository).into_iter().map(|WorkTree { git_dir, .. }| git_dir);
+    // Without a `HEAD`, git takes it for none.
+    let is_one = |git_dir: &AbsPath| !matches!(host.kind(&git_dir.child("HEAD")), Ok(None));
+    let others = git_dirs.filter(|git_dir| !own.contains(&git_dir) && is_one(git_dir));
+    others.map(|git_dir| (git_dir.clone(), doubts_about(host, &git_dir, &repository.common_dir, &copied))).collect()
+}
+
+fn doubts_about(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath, copied: &[ConfigEntry]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if !nested::common_dir_of(host, git_dir).is_ok_and(|there| there == *common_dir) {
+        doubts.push(SETTINGS_ELSEWHERE.to_owned());
+    }
+    match settings_in(host, git_dir) {
+        Some(settings) => {
+            let is_new = |entry: &&ConfigEntry| !entry.is_of_a_new_repository() && !copied.contains(entry);
+            doubts.extend(named(settings.iter().filter(is_new)));
+        }
+        None => doubts.push("settings that cannot be read".to_owned()),
+    }
+    doubts
+}
+
+/// The settings of one worktree alone; `None` if they cannot be read.
+fn settings_in(host: &Host, git_dir: &AbsPath) -> Option<Vec<ConfigEntry>> {
+    let text = read_small(host, &git_dir.child("config.worktree")).ok()?;
+    config::entries(&text.unwrap_or_default()).ok()
+}

@@ -1,0 +1,159 @@
+//! Making git on the host write to a file of the user, or enter a repository of the attacker, by a
+//! symlink or a pointer in a git directory.
+
+use std::fs;
+
+use crate::git::{repository, with_submodule};
+use crate::outcome::Verdict;
+use crate::scene::{ORIGINAL, Scene};
+
+for_everybody!("git-links":
+    writing_the_message_of_a_commit,
+    writing_the_log,
+    writing_the_log_of_a_branch,
+    writing_the_logs_of_all_branches,
+    writing_a_fetched_commit,
+    writing_packed_refs,
+    writing_objects,
+    writing_one_object,
+    writing_the_message_of_another_worktree,
+    writing_the_message_of_a_new_worktree,
+    writing_the_message_of_a_submodule,
+    writing_the_message_of_an_embedded_repository,
+    leading_a_link_of_the_user_elsewhere,
+    breaking_the_repository_later,
+);
+// Root lists every folder.
+for_user!("git-links": writing_the_log_of_a_branch_in_a_closed_folder);
+
+for_everybody!("nested-repositories":
+    naming_settings_elsewhere_in_a_new_worktree,
+    leading_a_new_worktree_elsewhere,
+    making_a_new_worktree_a_repository,
+    naming_a_program_in_the_settings_of_a_new_worktree,
+    looking_like_a_bare_repository_without_a_word,
+    linking_to_a_planted_one_without_a_word,
+    linking_to_a_planted_one_in_a_cache_without_a_word,
+    replacing_a_commit_without_a_word,
+    replacing_a_commit_in_packed_refs_without_a_word,
+    cutting_the_history_by_a_graft_without_a_word,
+    cutting_the_history_as_shallow_without_a_word,
+);
+
+macro_rules! attacks {
+    ($prepare:ident: $($attack:ident = $way:literal),+ $(,)?) => { $(
+        fn $attack(scene: &Scene) -> Verdict {
+            $prepare(scene);
+            then_work(scene, $way)
+        }
+    )+ };
+}
+
+attacks!(repository:
+    writing_the_message_of_a_commit = "message",
+    writing_the_log = "log",
+    writing_the_log_of_a_branch = "log-of-a-branch",
+    writing_the_log_of_a_branch_in_a_closed_folder = "closed",
+    writing_the_logs_of_all_branches = "logs-of-branches",
+    writing_a_fetched_commit = "fetched",
+    writing_packed_refs = "packed",
+    writing_objects = "objects",
+    writing_one_object = "object",
+    writing_the_message_of_a_new_worktree = "new-worktree",
+    breaking_the_repository_later = "delayed",
+    naming_settings_elsewhere_in_a_new_worktree = "worktree-elsewhere",
+    leading_a_new_worktree_elsewhere = "worktree-pointer",
+    making_a_new_worktree_a_repository = "worktree-alone",
+);
+attacks!(with_a_worktree: writing_the_message_of_another_worktree = "worktree");
+attacks!(with_submodule: writing_the_message_of_a_submodule = "module");
+attacks!(with_an_embedded_repository: writing_the_message_of_an_embedded_repository = "embedded");
+attacks!(with_a_linked_log: leading_a_link_of_the_user_elsewhere = "exchanged");
+attacks!(with_settings_of_worktrees: naming_a_program_in_the_settings_of_a_new_worktree = "worktree-settings");
+
+fn with_a_worktree(scene: &Scene) {
+    repository(scene);
+    scene.host(&["git", "worktree", "add", "-q", "-b", "work", "../elsewhere"]);
+}
+
+fn with_an_embedded_repository(scene: &Scene) {
+    repository(scene);
+    scene.host(&["git", "init", "-q", "new"]);
+    scene.host(&["git", "-C", "new", "commit", "-q", "--allow-empty", "-m", "one"]);
+    scene.host(&["git", "-c", "advice.addEmbeddedRepo=false", "add", "new"]);
+}
+
+fn with_a_linked_log(scene: &Scene) {
+    repository(scene);
+    scene.host(&["sh", "-c", "mv .git/logs ../logs && ln -s ../../logs .git/logs"]);
+}
+
+fn with_settings_of_worktrees(scene: &Scene) {
+    repository(scene);
+    scene.host(&["git", "config", "extensions.worktreeConfig", "true"]);
+}
+
+/// Attacks in one way. Then the user works with git as ever, and removes a folder.
+fn then_work(scene: &Scene, way: &str) -> Verdict {
+    scene.write_home(".bashrc", ORIGINAL);
+    let names = || {
+        let entries = fs::read_dir(scene.home().join(".ssh")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()
+    };
+    let before = names();
+    let mut said = scene.attack("git_links.sh", &[way]).completed().err;
+    let commit = ["commit", "--allow-empty", "-qm", "touch ~/pwned"];
+    let folders = [".", "../elsewhere", "deep/er/new", "sub", "new"];
+    for folder in folders.iter().filter(|folder| scene.project().join(folder).exists()) {
+        let at = ["git", "-C", folder];
+        said += &scene.try_host(&[&at[..], &["status"]].concat()).err;
+        said += &scene.try_host(&[&at[..], &commit].concat()).err;
+    }
+    for words in [
+        &["git", "fetch", "-q", ".", "main"][..],
+        &["git", "pack-refs", "--all"],
+        &["git", "hash-object", "-w", "file"],
+        &["rm", "-rf", "target"],
+        &["git", "status"],
+    ] {
+        said += &scene.try_host(words).err;
+    }
+    let is_same = fs::read_to_string(scene.home().join(".bashrc")).unwrap() == ORIGINAL && names() == before;
+    let is_new = |name: &str| scene.home().join(name).exists();
+    Verdict::broken_if(!is_same || is_new(".bash_login") || is_new("pwned"), said)
+}
+
+/// An attack that must be reported with `word`.
+fn told(scene: &Scene, way: &str, word: &str) -> Verdict {
+    repository(scene);
+    let said = scene.attack("git_links.sh", &[way]).completed().err;
+    Verdict::broken_if(!said.contains(word), said)
+}
+
+fn looking_like_a_bare_repository_without_a_word(scene: &Scene) -> Verdict {
+    told(scene, "bare-beside", "looks like a bare repository")
+}
+
+fn linking_to_a_planted_one_without_a_word(scene: &Scene) -> Verdict {
+    told(scene, "link-to-one", "`s` leads to a repository since this run, which has `core.fsmonitor`")
+}
+
+fn linking_to_a_planted_one_in_a_cache_without_a_word(scene: &Scene) -> Verdict {
+    told(scene, "link-to-a-cache", "`s` leads to a repository since this run, which has `core.fsmonitor`")
+}
+
+fn replacing_a_commit_without_a_word(scene: &Scene) -> Verdict {
+    told(scene, "replaced", "since this run git shows another history by `refs/replace/")
+}
+
+fn replacing_a_commit_in_packed_refs_without_a_word(scene: &Scene) -> Verdict {
+    told(scene, "replaced-packed", "since this run git shows another history by `refs/replace/")
+}
+
+fn cutting_the_history_by_a_graft_without_a_word(scene: &Scene) -> Verdict {
+    told(scene, "grafted", "since this run git shows another history by `info/grafts")
+}
+
+fn cutting_the_history_as_shallow_without_a_word(scene: &Scene) -> Verdict {
+    told(scene, "shallow", "since this run git shows another history by `shallow")
+}
