@@ -70,6 +70,8 @@ pub struct VisibleMounts<'p> {
     links: BTreeSet<&'p AbsPath>,
     /// Files that show a copy without credentials.
     redacted: BTreeSet<&'p AbsPath>,
+    /// Folders of the sandbox's own that a rule puts over folders of the host (SPEC P17).
+    fresh: BTreeSet<&'p AbsPath>,
     /// Every mount point, visible or not.
     points: BTreeSet<&'p AbsPath>,
 }
@@ -78,9 +80,10 @@ impl<'p> VisibleMounts<'p> {
     /// The last mount that covers a path is the visible one.
     pub fn of(plan: &'p Plan) -> Self {
         let links = plan.links.iter().map(|link| &link.path).collect();
-        let redacted = plan.borders().filter(|path| plan.view(path) == View::Redacted).collect();
+        let with = |view: View| plan.borders().filter(move |path| plan.view(path) == view).collect();
+        let (redacted, fresh) = (with(View::Redacted), with(View::Fresh));
         let (mounts, read_only, points) = Default::default();
-        let mut visible = Self { mounts, read_only, links, redacted, points };
+        let mut visible = Self { mounts, read_only, links, redacted, fresh, points };
         for planned in &plan.mounts {
             let path = &planned.path;
             match planned.mount {
@@ -128,7 +131,9 @@ impl<'p> VisibleMounts<'p> {
             Mount::DataFile { .. } if planned.purpose == Purpose::Base => EffectiveAccess::Ro,
             Mount::DataFile { .. } if self.redacted.contains(&planned.path) => EffectiveAccess::Redacted,
             Mount::DataFile { .. } => EffectiveAccess::Exclude,
-            Mount::Tmpfs { .. } if planned.purpose != Purpose::Base => EffectiveAccess::Exclude,
+            Mount::Tmpfs { .. } if planned.purpose != Purpose::Base && !self.fresh.contains(&planned.path) => {
+                EffectiveAccess::Exclude
+            }
             Mount::Tmpfs { .. } if self.read_only.contains(&planned.path) => EffectiveAccess::PrivateRo,
             Mount::Tmpfs { .. } => EffectiveAccess::Private,
             // Never visible; see `of`.

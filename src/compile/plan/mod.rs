@@ -259,6 +259,8 @@ struct OpenMask {
 /// Only the mount points in it can be reached.
 const SEARCH_ONLY: u32 = 0o111;
 const CLOSED: u32 = 0o000;
+/// Open to the command alone.
+const OWN: u32 = 0o700;
 
 impl Planner<'_> {
     fn always(&mut self, path: AbsPath, mount: Mount, why: &'static str) {
@@ -352,14 +354,18 @@ impl Planner<'_> {
             let mount = mount(decision, inherited);
             self.mounts.push(PlannedMount::of_rule(path.clone(), mount, decision.access, &decision.origin));
         }
-        let is_copy = decision.access == Access::Exclude && decision.copy.is_some();
-        self.views.cover(path.clone(), if is_copy { View::Redacted } else { View::of(decision.access) });
+        let view = match decision.access {
+            Access::Exclude if decision.copy.is_some() => View::Redacted,
+            Access::Exclude if decision.mask == Mask::Fresh && decision.kind == FileKind::Directory => View::Fresh,
+            access => View::of(access),
+        };
+        self.views.cover(path.clone(), view);
         if let Some(file) = decision.private.filter(|_| is_link) {
             let is_missing = decision.placeholder.is_some();
             let because = decision.origin.clone();
             self.links.push(PlannedLink { path: path.clone(), file, is_missing, because });
         }
-        if decision.access == Access::Exclude && decision.kind == FileKind::Directory {
+        if view == View::Masked && decision.kind == FileKind::Directory {
             self.open.push(OpenMask { path: path.clone(), because: decision.origin.clone(), at, made: Vec::new() });
         }
     }
@@ -409,11 +415,12 @@ fn read_only(on_missing: OnMissingSource) -> Mount {
 fn mount(decision: &Decision, inherited: View) -> Mount {
     let reads_as = match decision.mask {
         _ if ablate::is_off(Mitigation::MaskDenied) => Some(&b""[..]),
-        Mask::Denied => None,
+        Mask::Denied | Mask::Fresh => None,
         Mask::Reads(text) => Some(text.as_bytes()),
         Mask::Redacted(_) => decision.copy.as_deref(),
     };
     match (decision.access, decision.kind) {
+        (Access::Exclude, FileKind::Directory) if decision.mask == Mask::Fresh => Mount::Tmpfs { mode: OWN },
         (Access::Exclude, FileKind::Directory) if ablate::is_off(Mitigation::MaskDenied) => {
             Mount::Tmpfs { mode: 0o755 }
         }
