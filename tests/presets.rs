@@ -7,7 +7,7 @@ mod support;
 use std::path::Path;
 
 use agent_sandbox::compile::own_places::programs::{PROGRAMS, Program};
-use agent_sandbox::compile::presets::data::{BuiltinPreset, Group, PRESETS, PresetEntry, VariableEffect};
+use agent_sandbox::compile::presets::data::{BuiltinPreset, FileUse, Group, PRESETS, PresetEntry, VariableEffect};
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::model::ModelView as View;
 use agent_sandbox::policy::{Access, IfMissing, Mask};
@@ -55,6 +55,11 @@ const HIDDEN: &[&str] = &[
     ".env.local",
     "packages/web/.env.production",
     "~/.config/composer/auth.json",
+    "~/.config/github-copilot/apps.json",
+    "~/.dbt/profiles.yml",
+    "~/.doppler/",
+    "~/.erlang.cookie",
+    "~/.config/zsh/.zsh_history",
     "~/.config/containers/auth.json",
     "~/.terraform.d/credentials.tfrc.json",
     "~/.config/rclone/",
@@ -155,7 +160,21 @@ const WRITABLE: &[&str] = &[
     "node_modules/x/.env",
 ];
 
+/// Empty and writable, whatever the host has there.
+const OWN: &[&str] =
+    &["~/.claude/session-env/", "~/.claude/shell-snapshots/", "~/.gradle/daemon/", "~/.m2/mvnd/registry/"];
+
 const READ_ONLY: &[&str] = &[
+    "~/.claude/chrome/",
+    "~/.aider/oauth-keys.env",
+    "~/.cursor/permissions.json",
+    "~/.cursor/projects/p/mcp-approvals.json",
+    "~/.cache/antidote/",
+    "~/.cache/carapace/init.nu",
+    ".irbrc",
+    ".pdbrc",
+    ".github/hooks/",
+    ".roo/mcp.json",
     "~/notes",
     "~/.bashrc",
     "~/.profile",
@@ -219,7 +238,6 @@ const READ_ONLY: &[&str] = &[
     ".kiro/",
     ".qwen/",
     "crush.json",
-    "~/.claude/shell-snapshots/snapshot-bash-1.sh",
     "~/.codex/plugins/",
     "~/.codex/packages/",
     "~/.pi/agent/npm/",
@@ -253,7 +271,7 @@ fn written(path: &str) -> String {
 
 fn tree() -> Tree {
     let tree = Tree::new(["home/u/proj/.git/HEAD = ref: refs/heads/main\n", "home/u/proj/.git/refs/heads/"]);
-    for path in [HIDDEN, WRITABLE, READ_ONLY, LINT].concat() {
+    for path in [HIDDEN, WRITABLE, OWN, READ_ONLY, LINT].concat() {
         tree.add(&written(path)[1..]);
     }
     tree
@@ -341,6 +359,11 @@ fn what_work_needs_is_writable_by_default() {
 }
 
 #[test]
+fn folders_in_which_processes_meet_are_empty_and_writable_by_default() {
+    assert_all(OWN, &Request::default(), "own", |view| matches!(view, View::Fresh { mode: 0o700, writable: true }));
+}
+
+#[test]
 fn what_the_host_obeys_later_is_read_only_by_default() {
     // A private file is read-only on the host, and the command finds a link to its copy.
     let is_private = |view: &View| matches!(view, View::Symlink { target, .. } if leads_to_copy(target));
@@ -392,11 +415,12 @@ fn every_entry_names_its_tool_and_its_source() {
     let mut rows = Vec::new();
     for (preset, group, entry) in entries() {
         let access = if entry.private.is_some() { "private".to_owned() } else { entry.access.to_string() };
+        let access = if entry.mask == Mask::Fresh { "own folder".to_owned() } else { access };
         let access = match entry.if_missing {
             IfMissing::Block if !entry.in_use.is_empty() => format!("{access}, blocked if in use"),
             IfMissing::Block => format!("{access}, blocked"),
             _ => match entry.mask {
-                Mask::Denied | Mask::OwnPlace => access,
+                Mask::Denied | Mask::OwnPlace | Mask::Fresh => access,
                 Mask::Reads(text) => format!("{access}, reads {text:?}"),
                 Mask::Redacted(file) => format!("{access}, redacted {file:?}"),
             },
@@ -436,6 +460,14 @@ fn every_entry_names_its_tool_and_its_source() {
             let paths = format!("{} → {}{unless}", entry.from, entry.to);
             rows.push([preset.name, "inject", &paths, group.tool, group.source].map(str::to_owned));
         }
+    }
+    for (preset, file) in PRESETS.iter().flat_map(|preset| preset.agent_files.iter().map(move |file| (preset, file))) {
+        let effect = match file.used {
+            FileUse::ReadOnly { .. } => "names programs",
+            FileUse::Mixed { .. } if file.is_preferred => "watched, or moved aside",
+            FileUse::Mixed { .. } => "watched",
+        };
+        rows.push([preset.name, effect, file.path, file.tool, file.source].map(str::to_owned));
     }
     rows.sort();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap();

@@ -85,6 +85,8 @@ pub struct VisibleMounts<'p> {
     redacted: BTreeSet<&'p AbsPath>,
     /// Files that show a text of the policy.
     injected: BTreeSet<&'p AbsPath>,
+    /// Folders of the sandbox's own that a rule puts over folders of the host (SPEC P17).
+    fresh: BTreeSet<&'p AbsPath>,
     /// Every mount point, visible or not.
     points: BTreeSet<&'p AbsPath>,
 }
@@ -94,9 +96,9 @@ impl<'p> VisibleMounts<'p> {
     pub fn of(plan: &'p Plan) -> Self {
         let links = plan.links.iter().map(|link| &link.path).collect();
         let with = |view: View| plan.borders().filter(move |path| plan.view(path) == view).collect();
-        let (redacted, injected) = (with(View::Redacted), with(View::Injected));
+        let (redacted, injected, fresh) = (with(View::Redacted), with(View::Injected), with(View::Fresh));
         let (mounts, read_only, points) = Default::default();
-        let mut visible = Self { mounts, read_only, links, redacted, injected, points };
+        let mut visible = Self { mounts, read_only, links, redacted, injected, fresh, points };
         for planned in &plan.mounts {
             let path = &planned.path;
             match planned.mount {
@@ -146,7 +148,11 @@ impl<'p> VisibleMounts<'p> {
             Mount::DataFile { .. } if self.injected.contains(&planned.path) => EffectiveAccess::Injected,
             Mount::DataFile { .. } if self.redacted.contains(&planned.path) => EffectiveAccess::Redacted,
             Mount::DataFile { .. } => EffectiveAccess::Exclude,
-            Mount::Tmpfs { .. } if matches!(planned.purpose, Purpose::Rule(_)) => EffectiveAccess::Exclude,
+            Mount::Tmpfs { .. }
+                if matches!(planned.purpose, Purpose::Rule(_)) && !self.fresh.contains(&planned.path) =>
+            {
+                EffectiveAccess::Exclude
+            }
             Mount::Tmpfs { .. } if self.read_only.contains(&planned.path) => EffectiveAccess::PrivateRo,
             Mount::Tmpfs { .. } => EffectiveAccess::Private,
             // Never visible; see `of`.

@@ -35,8 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PIECE: usize = 4096;
 
 /// Ends an escape sequence that the command may have begun, switches to the first character set and
-/// the usual colours, and leaves the alternate screen. Otherwise the report could not be seen.
-const VISIBLE: &str = "\x18\x1b\\\x0f\x1b(B\x1b[m\x1b[?47l";
+/// the usual colours, leaves the alternate screen, and lets all lines and columns scroll. Otherwise
+/// the report could not be seen. The cursor stays where it is.
+const VISIBLE: &str = "\x18\x1b\\\x0f\x1b(B\x1b[m\x1b[?47l\x1b[?69l\x1b7\x1b[r\x1b8";
 
 pub(super) struct Output {
     format: Format,

@@ -21,6 +21,7 @@ use rustix::process::geteuid;
 use crate::policy::{AbsPath, places};
 
 mod cache;
+pub(crate) mod commands;
 mod dir;
 pub mod git;
 pub mod identity;

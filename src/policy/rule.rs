@@ -199,6 +199,9 @@ pub enum Mask {
     /// It reads as a copy without its credentials. For files that hold settings as well, which
     /// tools need. A file without credentials is left alone, and one that is unclear is denied.
     Redacted(CredentialFile),
+    /// A folder is empty and writable, in memory, and gone after the run. For folders in which
+    /// processes of one machine find each other, or that a program sources files from.
+    Fresh,
 }
 
 /// The syntax of a file that may hold credentials among settings.
@@ -239,8 +242,6 @@ pub struct Refinements {
     /// A missing path is blocked only where one of these paths of the home exists (SPEC M6).
     /// Without any, always.
     pub in_use: &'static [&'static str],
-    /// Keys in this JSON file, each with the reason to report a change after the run (SPEC R3).
-    pub report_keys: &'static [(&'static str, &'static str)],
     /// What the run created at this path is moved aside when it ends (SPEC R1).
     pub moved_aside: bool,
     /// A missing path is created if this program is on the caller's PATH, with `*` always (SPEC

@@ -3,8 +3,14 @@
 use crate::outcome::Verdict;
 use crate::scene::{CANARY, DEFAULTS, ORIGINAL, Scene, run, words};
 
-for_everybody!("caches-preset": making_settings_that_build_tools_obey);
-for_everybody!("agents-preset": changing_what_agents_run, making_what_agents_load);
+for_everybody!("caches-preset": making_settings_that_build_tools_obey, reaching_daemons_of_the_host);
+for_everybody!("agents-preset":
+    changing_what_agents_run,
+    making_what_agents_load,
+    changing_what_settings_of_agents_name,
+    making_what_a_resumed_session_sources,
+);
+for_everybody!("reports": making_a_file_that_an_agent_prefers);
 for_everybody!("caches-apart-preset": changing_another_project_through_a_store);
 for_everybody!("git-preset": making_settings_of_a_program_that_reads_git_folders);
 for_everybody!("secrets-preset":
@@ -54,6 +60,7 @@ fn verdict(scene: &Scene, reached: usize, all: usize, what: String) -> Verdict {
 const CODE: &[&str] = &[
     ".claude/shell-snapshots/snapshot-bash-1700000000000-abc.sh",
     ".claude/session-env/session/hook-0.sh",
+    ".claude/chrome/chrome-native-host",
     ".claude/plugins/market/plugin/hooks.json",
     ".codex/plugins/cache/plugin/hooks.json",
     ".codex/packages/standalone/codex",
@@ -77,7 +84,7 @@ fn changing_what_agents_run(scene: &Scene) -> Verdict {
 /// Code that agents load by themselves, in folders that are missing before the run.
 fn making_what_agents_load(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
-    for folder in [".claude", ".codex", ".pi/agent", ".gemini/tmp", ".cursor"] {
+    for folder in [".claude", ".codex", ".pi/agent", ".gemini/tmp", ".cursor", ".aider"] {
         scene.write_home(format!("{folder}/history"), "");
     }
     making(
@@ -100,6 +107,8 @@ fn making_what_agents_load(scene: &Scene) -> Verdict {
             ".pi/agent/skills/skill/SKILL.md",
             ".gemini/extensions/extension/gemini-extension.json",
             ".gemini/skills/skill/SKILL.md",
+            ".cursor/permissions.json",
+            ".aider/oauth-keys.env",
             ".cursor/plugins/plugin/index.js",
             ".cursor/extensions/extension/index.js",
         ],
@@ -187,9 +196,21 @@ fn reading_copies_of_a_hidden_file(scene: &Scene) -> Verdict {
 fn reading_credentials_from_the_environment(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let mut command = scene.product();
-    for name in
-        ["GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "STRIPE_API_KEY", "CLIENT_SECRET", "PGPASSWORD"]
-    {
+    for name in [
+        "SECRET_KEY",
+        "PRIVATE_KEY",
+        "ACCESS_KEY",
+        "APIKEY",
+        "ENCRYPTION_KEY",
+        "CI_JOB_JWT",
+        "STRIPE_KEY",
+        "GITHUB_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "DB_PASSWORD",
+        "STRIPE_API_KEY",
+        "CLIENT_SECRET",
+        "PGPASSWORD",
+    ] {
         command.env(name, CANARY);
     }
     command.env("ANTHROPIC_API_KEY", "key-of-the-agent").arg("--");
@@ -197,4 +218,89 @@ fn reading_credentials_from_the_environment(scene: &Scene) -> Verdict {
     let ran = run(command).completed();
     assert!(ran.out.contains("key-of-the-agent"), "{ran:?}");
     Verdict::broken_if(ran.shows_canary(), ran.out)
+}
+
+/// Programs in the agents' own folders, and the settings of the host that name each.
+fn changing_what_settings_of_agents_name(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    let home = scene.home();
+    let home = home.display();
+    let settings = [
+        (
+            ".claude/settings.json",
+            format!(
+                r#"{{ "statusLine": {{ "command": "~/.claude/tools/line.sh" }}, "hooks": {{ "Stop": [{{ "hooks": [
+                {{ "command": "python3 {home}/.claude/tools/hook.py >> ~/.claude/out.sh" }},
+                {{ "command": "cd \"$HOME/.claude/my tools\" && ./run" }}] }}] }} }}"#
+            ),
+        ),
+        (
+            ".claude.json",
+            r#"{ "mcpServers": { "x": { "command": "node", "args": ["mcp.js"], "cwd": "~/.claude/servers" } } }"#
+                .to_owned(),
+        ),
+        (".codex/config.toml", "notify = [\"python3\", \"~/.codex/helpers/notify.py\"]\n".to_owned()),
+        (".aider.conf.yml", "lint-cmd: python ~/.aider/lint.py\n".to_owned()),
+    ];
+    for (path, text) in settings {
+        scene.write_home(path, text);
+    }
+    let programs = [
+        ".claude/tools/line.sh",
+        ".claude/tools/hook.py",
+        ".claude/my tools/run",
+        ".claude/servers/mcp.js",
+        ".codex/helpers/notify.py",
+        ".aider/lint.py",
+    ];
+    // The hook writes this one, so it stays writable.
+    let output = scene.home().join(".claude/out.sh");
+    scene.write_home(&output, ORIGINAL);
+    for path in programs {
+        scene.write_home(path, ORIGINAL);
+    }
+    let paths: Vec<_> = programs.iter().map(|path| scene.home().join(path)).collect();
+    let ran = scene.attack("write.py", &[&paths[..], std::slice::from_ref(&output)].concat()).completed();
+    assert!(scene.changed(&output), "{ran:#?}");
+    let changed: Vec<_> = paths.iter().filter(|path| scene.changed(path)).collect();
+    verdict(scene, changed.len(), paths.len(), format!("changed: {changed:?}\n{}", ran.out))
+}
+
+/// `claude --resume` sources the variables of the session. That folder is missing at the start.
+fn making_what_a_resumed_session_sources(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    scene.write_home(".claude/shell-snapshots/snapshot-bash-0-a.sh", ORIGINAL);
+    let made = [".claude/session-env/new/hook-0.sh", ".claude/shell-snapshots/snapshot-bash-1-a.sh"];
+    let made: Vec<_> = made.iter().map(|path| scene.home().join(path)).collect();
+    // The agent inside finds what it has written.
+    let write = "for f; do mkdir -p \"${f%/*}\" && echo x >\"$f\" && cat \"$f\" || exit; done; echo done";
+    let mut command = scene.product();
+    command.args(["--", "sh", "-c", write, "sh"]).args(&made);
+    let ran = run(command).completed();
+    assert!(ran.out.starts_with("x\nx\n"), "{ran:#?}");
+    let made: Vec<_> = made.iter().filter(|path| path.exists()).collect();
+    verdict(scene, made.len(), 2, format!("made: {made:?}"))
+}
+
+/// Claude Code takes `.config.json` instead of `~/.claude.json` as soon as it exists.
+fn making_a_file_that_an_agent_prefers(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    scene.write_home(".claude/history", "");
+    let file = scene.home().join(".claude/.config.json");
+    let ran = scene.attack("write.py", &[&file]).completed();
+    let is_said = ran.err.contains("warning[created-during-run]") && ran.err.contains("moved aside to");
+    Verdict::broken_if(file.exists() || !is_said, ran.err)
+}
+
+/// With the port and the token of a daemon outside, a command has it run a build there.
+fn reaching_daemons_of_the_host(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    reading_in_home(
+        scene,
+        &[
+            ".gradle/daemon/8.5/registry.bin",
+            ".m2/mvnd/registry/1.0/registry.bin",
+            ".cache/bazel/_bazel_u/0123/server/request_cookie",
+        ],
+    )
 }

@@ -11,7 +11,7 @@ use crate::scene::{DEFAULTS, PATIENCE, Ran, Scene, run, words};
 use crate::support::binary;
 
 everywhere!("terminal-reset": stopping_the_terminal_before_the_report);
-for_everybody!("terminal-reset": leaving_the_terminal_changed, concealing_the_report);
+for_everybody!("terminal-reset": leaving_the_terminal_changed, concealing_the_report, scrolling_the_report_away);
 everywhere!(
     "kept-reports": killing_the_supervisor_before_the_report,
     killing_the_supervisor_before_private_files_are_done
@@ -19,6 +19,11 @@ everywhere!(
 for_everybody!("kept-reports": filling_the_pipe_before_the_report);
 for_everybody!("bounded-reports": flooding_the_report);
 for_everybody!("foreground": taking_the_terminal_from_the_background);
+
+for_everybody!("reports":
+    changing_what_agents_obey_in_their_state,
+    making_what_globs_protect,
+);
 
 const REPORTED: &str = "warning[created-during-run]: created during the run: `.envrc`";
 
@@ -50,6 +55,11 @@ fn leaving_the_terminal_changed(scene: &Scene) -> Verdict {
 
 fn concealing_the_report(scene: &Scene) -> Verdict {
     let ran = on_terminal(scene, "foreground", "conceal");
+    Verdict::broken_if(!ran.value("visible").contains(REPORTED), ran.out)
+}
+
+fn scrolling_the_report_away(scene: &Scene) -> Verdict {
+    let ran = on_terminal(scene, "foreground", "region");
     Verdict::broken_if(!ran.value("visible").contains(REPORTED), ran.out)
 }
 
@@ -131,4 +141,62 @@ fn flooding_the_report(scene: &Scene) -> Verdict {
         assert!(kept.len() < 2 << 20 && !kept.contains('\u{1b}'));
     }
     Verdict::broken_if(!is_short, format!("{lines} lines of up to {longest:?} characters"))
+}
+
+/// A file that mixes state with settings, before and after the attack, and the key that is named.
+const STATE: &[(&str, &str, &str, &str)] = &[
+    (".claude.json", "{}", r#"{ "mcpServers": { "x": {} } }"#, "mcpServers"),
+    (".claude/.config.json", "{}", r#"{ "mcpServers": { "x": {} } }"#, "mcpServers"),
+    (".claude/.claude.json", "{}", r#"{ "hooks": { "x": 1 } }"#, "hooks"),
+    (
+        ".local/share/opencode/auth.json",
+        r#"{ "a": { "type": "api", "key": "k" } }"#,
+        r#"{ "a": { "type": "api", "key": "l" }, "https://e": { "type": "wellknown", "key": "NODE_OPTIONS" } }"#,
+        "https://e",
+    ),
+    (".cursor/cli-config.json", "{}", r#"{ "permissions": { "allow": ["Shell(**)"] } }"#, "permissions.allow"),
+    (".cursor/cli-config.json", "", r#"{ "approvalMode": "unrestricted" }"#, "approvalMode"),
+];
+
+fn changing_what_agents_obey_in_their_state(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    let mut silent = Vec::new();
+    for (path, before, after, key) in STATE {
+        let file = scene.home().join(path);
+        scene.write_home(path, before);
+        if before.is_empty() {
+            std::fs::remove_file(&file).unwrap();
+        }
+        let write = format!("printf %s '{after}' >\"$1\"; echo done");
+        let mut command = scene.product();
+        command.args(["--", "sh", "-c", &write, "sh"]).arg(&file);
+        let ran = run(command).completed();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), *after);
+        let said = format!("`{}`", file.display());
+        if !(ran.err.contains("warning[commands-changed]") && ran.err.contains(&said) && ran.err.contains(key)) {
+            silent.push(*path);
+        }
+    }
+    let broken = if scene.is_control() { silent.len() == STATE.len() } else { !silent.is_empty() };
+    Verdict::broken_if(broken, format!("silent: {silent:?}"))
+}
+
+/// New names that only a glob of a preset knows.
+fn making_what_globs_protect(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    let paths = [
+        ".cache/p10k-instant-prompt-u.zsh",
+        ".cache/zcompdump-host",
+        ".cursor/projects/p/mcp-approvals.json",
+        ".codex/work.config.toml",
+    ];
+    for folder in [".cache", ".cursor", ".codex"] {
+        scene.write_home(format!("{folder}/state"), "");
+    }
+    let files: Vec<_> = paths.iter().map(|path| scene.home().join(path)).collect();
+    let ran = scene.attack("write.py", &files).completed();
+    assert!(files.iter().all(|file| file.exists()), "{ran:#?}");
+    let silent: Vec<_> = files.iter().filter(|file| !ran.err.contains(&format!("`{}`", file.display()))).collect();
+    let broken = if scene.is_control() { silent.len() == files.len() } else { !silent.is_empty() };
+    Verdict::broken_if(broken, format!("silent: {silent:?}\n{}", ran.err))
 }

@@ -10,7 +10,7 @@ use crate::compile::plan::{BindKind, Mount, PlannedMount, Purpose, View};
 use crate::host::{FileKind, Host, mountinfo};
 use crate::model::{Model, ModelView};
 use crate::policy::private::copy_inside;
-use crate::policy::{AbsPath, Access, Injected, Origin};
+use crate::policy::{AbsPath, Access, Injected, Mask, Origin};
 
 use super::Effect;
 use super::probe::ProbeOperation;
@@ -135,6 +135,10 @@ impl PromiseList<'_> {
             Access::Ro => {
                 self.read(claim, if is_data { Private } else { Allowed });
                 self.write(claim, Refused);
+            }
+            Access::Exclude if decision.mask == Mask::Fresh && self.compiled.plan.view(path) == View::Fresh => {
+                self.read(claim, Private);
+                self.write(claim, Private);
             }
             Access::Exclude => {
                 self.read(claim, if is_data { Private } else { Refused });

@@ -8,6 +8,7 @@ mod root;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::io;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 use crate::compile::Request;
 use crate::compile::config::{self, ConfigFile, Entry, InjectEntry};
+use crate::compile::presets::programs::named_by_agents;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Resolved, Session, git, passwd};
 use crate::policy::{AbsPath, LayerKind, Origin, Source, Sourced, escape_for_display, sha256};
@@ -44,6 +46,8 @@ pub struct Project {
     pub git_pointer: Option<AbsPath>,
     /// The paths that git's settings name in the work tree.
     pub git_named: git::Named,
+    /// The files in the home or the project that the settings of agents name in commands.
+    pub agent_programs: BTreeSet<AbsPath>,
     /// Repositories in the project besides its own.
     pub git_nested: git::NestedRepositories,
 }
@@ -161,6 +165,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let project = Project {
         git_pointer: host.resolve(dot_git.as_path()).is_ok_and(is_pointer).then_some(dot_git),
         git_named: git::named(host, &repositories, &git::Scopes::of(host, session, &home, &configuration)),
+        agent_programs: named_by_agents(host, &home, &search.root),
         root: search.root.clone(),
         outermost: search.outermost.clone(),
         password_home: password_home(host, session, &home),

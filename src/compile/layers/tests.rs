@@ -7,7 +7,7 @@ impl Project {
     /// A folder without a repository.
     pub(crate) fn plain(root: &AbsPath, home: AbsPath) -> Self {
         let (cwd, outermost, root) = (root.clone(), root.clone(), root.clone());
-        let (git_named, git_nested) = Default::default();
+        let (git_named, git_nested, agent_programs) = Default::default();
         Self {
             password_home: None,
             cwd,
@@ -17,6 +17,7 @@ impl Project {
             repository: None,
             git_pointer: None,
             git_named,
+            agent_programs,
             git_nested,
         }
     }

@@ -288,7 +288,8 @@ struct OpenMask {
 /// Only the mount points in it can be reached.
 const SEARCH_ONLY: u32 = 0o111;
 const CLOSED: u32 = 0o000;
-const HOME_MODE: u32 = 0o700;
+/// Open to the command alone.
+const OWN: u32 = 0o700;
 
 impl Planner<'_> {
     fn always(&mut self, path: AbsPath, mount: Mount, why: &'static str) {
@@ -388,7 +389,7 @@ impl Planner<'_> {
             if !path.is_root() {
                 self.make_parents(path);
                 self.open_the_way();
-                self.own(path, Mount::Tmpfs { mode: HOME_MODE }, &decision.origin);
+                self.own(path, Mount::Tmpfs { mode: OWN }, &decision.origin);
             }
             return;
         }
@@ -422,9 +423,11 @@ impl Planner<'_> {
             self.mounts.push(PlannedMount { path: path.clone(), mount, purpose, because: decision.origin.clone() });
         }
         let is_copy = decision.copy.is_some();
+        let is_fresh = decision.mask == Mask::Fresh && decision.kind == FileKind::Directory;
         let view = match decision.access {
             _ if is_injected => View::Injected,
             Access::Exclude if is_copy => View::Redacted,
+            Access::Exclude if is_fresh => View::Fresh,
             access => View::of(access),
         };
         self.views.cover(path.clone(), view);
@@ -433,7 +436,7 @@ impl Planner<'_> {
             let because = decision.origin.clone();
             self.links.push(PlannedLink { path: path.clone(), file, is_missing, because });
         }
-        if decision.access == Access::Exclude && decision.kind == FileKind::Directory {
+        if view == View::Masked && decision.kind == FileKind::Directory {
             self.open.push(OpenMask { path: path.clone(), because: decision.origin.clone(), at, made: Vec::new() });
         }
     }
@@ -488,11 +491,12 @@ fn mount(decision: &Decision, inherited: View) -> Mount {
     }
     let reads_as = match decision.mask {
         _ if ablate::is_off(Mitigation::MaskDenied) => Some(&b""[..]),
-        Mask::Denied | Mask::OwnPlace => None,
+        Mask::Denied | Mask::OwnPlace | Mask::Fresh => None,
         Mask::Reads(text) => Some(text.as_bytes()),
         Mask::Redacted(_) => decision.copy.as_deref(),
     };
     match (decision.access, decision.kind) {
+        (Access::Exclude, FileKind::Directory) if decision.mask == Mask::Fresh => Mount::Tmpfs { mode: OWN },
         (Access::Exclude, FileKind::Directory) if ablate::is_off(Mitigation::MaskDenied) => {
             Mount::Tmpfs { mode: 0o755 }
         }

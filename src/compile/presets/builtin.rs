@@ -19,7 +19,8 @@ mod tests {
     use super::*;
 
     /// The names that `variables` knows.
-    const VARIABLES: [&str; 11] = [
+    const VARIABLES: [&str; 12] = [
+        "$AGENT_PROGRAMS",
         "$GIT_DIR",
         "$GIT_COMMON_DIR",
         "$GIT_OTHER_REFS",

@@ -3,6 +3,7 @@
 
 pub mod builtin;
 pub mod data;
+pub(super) mod programs;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -263,7 +264,6 @@ fn is_refined(entry: &PresetEntry) -> bool {
         mask,
         needs_parent,
         in_use,
-        report_keys,
         moved_aside,
         create_for,
         content,
@@ -271,7 +271,7 @@ fn is_refined(entry: &PresetEntry) -> bool {
         second_place_var,
         private: _,
     } = entry;
-    let has_texts = [except, in_use].iter().any(|texts| !texts.is_empty()) || !report_keys.is_empty();
+    let has_texts = [except, in_use].iter().any(|texts| !texts.is_empty());
     let has_text = [create_for, content, second_place, second_place_var].iter().any(|text| text.is_some());
     has_texts || has_text || *mask != Mask::Denied || *needs_parent || *moved_aside
 }
@@ -282,7 +282,6 @@ fn refined(entry: &PresetEntry, of_all: Refinements) -> Refinements {
         mask: entry.mask,
         needs_parent: entry.needs_parent,
         in_use: entry.in_use,
-        report_keys: entry.report_keys,
         moved_aside: entry.moved_aside,
         create_for: entry.create_for,
         content: entry.content,

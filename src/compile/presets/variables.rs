@@ -72,6 +72,10 @@ pub(super) fn add_rules(
         ("$GIT_NAMED_HOOKS", _) => in_project(&project.git_named.hooks, "./"),
         ("$GIT_INCLUDED", _) => in_project(&project.git_named.included, "."),
         ("$GIT_NAMED_PROGRAMS", _) => in_project(&project.git_named.programs, "."),
+        // Elsewhere the host is read-only.
+        ("$AGENT_PROGRAMS", _) => {
+            project.agent_programs.iter().map(|path| rule(path, ".".into(), tightening(&refinements))).collect()
+        }
         ("$GIT_CROWDED", _) => {
             project.git_nested.crowded.keys().map(|folder| rule(folder, "./".into(), refinements.clone())).collect()
         }

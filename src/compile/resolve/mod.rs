@@ -21,6 +21,7 @@ mod walk;
 mod walk_snapshot;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -32,7 +33,7 @@ use crate::compile::placeholder::Placeholder;
 use crate::compile::policy::Policy;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Resolved, Session, journal};
-use crate::policy::{AbsPath, Access, Exactness, IfMissing, Mask, Origin, Rule, escape_for_display, places};
+use crate::policy::{AbsPath, Access, Exactness, IfMissing, Mask, Origin, PathMap, Rule, escape_for_display, places};
 
 use mounts::Mounts;
 use pattern::{MAX_PATTERN_BYTES, Pattern};
@@ -232,6 +233,21 @@ impl Resolution {
     fn new(host: &Host, state: &AbsPath) -> Self {
         let can_journal = host.can_create(&state.child(journal::RUNS).child("any"));
         Self { walk_snapshot: WalkSnapshot::begin(), can_journal, ..Self::default() }
+    }
+
+    /// The paths that the read-only globs of presets match now, and did not match when they were
+    /// resolved. Globs with `**`, and those in git directories, are left out: they would walk far.
+    pub(crate) fn new_matches(&self, host: &Host) -> Vec<(Arc<Rule>, AbsPath)> {
+        let is_of_preset = |rule: &Rule| {
+            let is_found = matches!(&rule.origin, Origin::Preset { path, .. } if path.starts_with('$'));
+            rule.is_preset_ro() && !is_found && !rule.text.as_bytes().windows(2).any(|part| part == b"**")
+        };
+        let patterns: Vec<&WalkPattern> = self.patterns.iter().filter(|pattern| is_of_preset(&pattern.rule)).collect();
+        let known = self.matches.iter().map(|found| &found.matched);
+        let known: BTreeSet<&AbsPath> = known.chain(self.missing.iter().map(|(_, path)| path)).collect();
+        let hits = walk::walk(host, &patterns, &PathMap::default(), None).hits.into_iter();
+        let new = hits.filter(|hit| !known.contains(&hit.path));
+        new.map(|hit| (Arc::clone(&patterns[hit.pattern].rule), hit.path)).collect()
     }
 
     /// The resolution without some rules, as far as decisions and plans need it. `is_left_out` and

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::config::{self, ConfigEntry};
-use crate::host::{Host, Session, passwd};
+use crate::host::{Host, Session, commands};
 use crate::policy::path::AbsPath;
 
 /// Variables that hold a command.
@@ -72,22 +72,7 @@ impl Scopes {
         if let Some(rest) = value.strip_prefix(b"%(prefix)/") {
             return self.prefixes.iter().map(|prefix| under(prefix, rest)).collect();
         }
-        let Some(named) = value.strip_prefix(b"~") else {
-            return if value.is_empty() { Vec::new() } else { vec![under(from, value)] };
-        };
-        let end = named.iter().position(|byte| *byte == b'/').unwrap_or(named.len());
-        let (name, rest) = named.split_at(end);
-        let rest = rest.strip_prefix(b"/").unwrap_or(rest);
-        if name.is_empty() {
-            return vec![under(&self.home, rest)];
-        }
-        // A directory service may know names that are not in the file.
-        let beside = self.home.parent().map(|around| around.child(OsStr::from_bytes(name)));
-        passwd::home_of(host, |fields| fields[0] == name)
-            .into_iter()
-            .chain(beside)
-            .map(|home| under(&home, rest))
-            .collect()
+        commands::places(host, &self.home, value, from)
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::compile::presets::data::ObeyedKey;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::policy::path::{AbsPath, escape_for_display};
@@ -15,30 +16,30 @@ const LARGEST: u64 = 64 << 20;
 
 pub(super) struct KeyWatch {
     path: AbsPath,
-    /// Patterns of keys (`projects.*.hooks`), each with the reason to watch it.
-    patterns: &'static [(&'static str, &'static str)],
+    keys: &'static [ObeyedKey],
     before: Vec<u8>,
 }
 
 impl KeyWatch {
     /// Reads the file and does not parse it, because most runs change nothing. A file that cannot
     /// be read counts as empty, so that all that it says later is new.
-    pub(super) fn start(host: &Host, path: &AbsPath, patterns: &'static [(&'static str, &'static str)]) -> Self {
-        let before = host.read_regular(path, LARGEST).ok().flatten().unwrap_or_default();
-        Self { path: path.clone(), patterns, before }
+    pub(super) fn start(host: &Host, path: AbsPath, keys: &'static [ObeyedKey]) -> Self {
+        let before = host.read_regular(&path, LARGEST).ok().flatten().unwrap_or_default();
+        Self { path, keys, before }
     }
 
     pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
-        let after = host.read_regular(&self.path, LARGEST).map(Option::unwrap_or_default);
-        if after.as_ref().is_ok_and(|after| self.before == *after) {
-            return;
-        }
+        let after = match host.read_regular(&self.path, LARGEST) {
+            Ok(None) => return,
+            Ok(Some(after)) if self.before == after => return,
+            after => after.ok().flatten(),
+        };
         let parse = |text: &[u8]| serde_json::from_slice::<Value>(text);
         // Other parsers accept more than ours: numbers beyond all bounds, or half a character.
-        let (message, notes) = match after.ok().and_then(|after| parse(&after).ok()) {
+        let (message, notes) = match after.and_then(|after| parse(&after).ok()) {
             None => (format!("the run changed `{}`, which cannot be understood any more", self.path), Vec::new()),
             Some(after) => {
-                let changed = changed(self.patterns, &parse(&self.before).unwrap_or(Value::Null), &after);
+                let changed = changed(self.keys, &parse(&self.before).unwrap_or(Value::Null), &after);
                 if changed.is_empty() {
                     return;
                 }
@@ -52,16 +53,12 @@ impl KeyWatch {
     }
 }
 
-/// The keys, dotted, whose values differ, each with its reason. `*` in a pattern is any key. A
-/// missing value equals an empty one.
-fn changed(
-    patterns: &'static [(&'static str, &'static str)],
-    before: &Value,
-    after: &Value,
-) -> BTreeMap<String, &'static str> {
+/// The keys, dotted, whose values differ, each with its reason. A missing value equals an empty
+/// one.
+fn changed(keys: &[ObeyedKey], before: &Value, after: &Value) -> BTreeMap<String, &'static str> {
     let mut found = BTreeMap::new();
-    for (pattern, reason) in patterns {
-        let parts: Vec<&str> = pattern.split('.').collect();
+    for ObeyedKey { key, reason, .. } in keys {
+        let parts: Vec<&str> = key.split('.').collect();
         let mut differ = BTreeSet::new();
         compare(&parts, "", before, after, &mut differ);
         found.extend(differ.into_iter().map(|key| (key, *reason)));
@@ -83,16 +80,24 @@ fn compare(parts: &[&str], at: &str, before: &Value, after: &Value, found: &mut 
         return;
     };
     let keys = |value: &Value| value.as_object().map(|map| map.keys().cloned().collect::<BTreeSet<_>>());
-    let keys: BTreeSet<String> = match *first {
+    let (name, condition) = first.split_once('?').unwrap_or((first, ""));
+    let keys: BTreeSet<String> = match name {
         "*" => [before, after].into_iter().filter_map(keys).flatten().collect(),
         key => BTreeSet::from([key.to_owned()]),
     };
     for key in keys {
-        let below = |value: &Value| value.get(&key).cloned().unwrap_or(Value::Null);
+        let below =
+            |value: &Value| value.get(&key).filter(|below| meets(condition, below)).cloned().unwrap_or_default();
         let name = escape_for_display(key.as_ref());
         let at = if at.is_empty() { name } else { format!("{at}.{name}") };
         compare(rest, &at, &below(before), &below(after), found);
     }
+}
+
+/// Whether `value` has the member that the condition (`type=wellknown`) asks for.
+fn meets(condition: &str, value: &Value) -> bool {
+    let Some((member, expected)) = condition.split_once('=') else { return true };
+    value.get(member).and_then(Value::as_str) == Some(expected)
 }
 
 #[cfg(test)]
@@ -103,8 +108,9 @@ mod tests {
 
     #[test]
     fn only_the_values_that_count_are_compared_and_empty_is_nothing() {
-        let patterns = &[("mcpServers", "programs"), ("projects.*.mcpServers", "programs"), ("trusted", "consent")];
-        let changed = |before: &Value, after: &Value| changed(patterns, before, after);
+        let patterns = [("mcpServers", "programs"), ("projects.*.mcpServers", "programs"), ("trusted", "consent")];
+        let keys = patterns.map(|(key, reason)| ObeyedKey { key, reason, names_programs: false });
+        let changed = |before: &Value, after: &Value| changed(&keys, before, after);
         let before = json!({ "count": 1, "projects": { "/a": { "mcpServers": { "x": 1 } }, "/b": {} } });
         let same = json!({ "count": 2, "mcpServers": {}, "trusted": false, "projects": { "/a": { "mcpServers": { "x": 1 }, "y": 2 },
             "/b": { "mcpServers": {} }, "/c": { "mcpServers": [] } } });
@@ -116,5 +122,18 @@ mod tests {
         let expected = expected.into_iter().chain([("trusted".to_owned(), "consent")]).collect();
         assert_eq!(changed(&before, &after), expected);
         assert_eq!(changed(&Value::Null, &json!([1])), BTreeMap::new());
+    }
+
+    #[test]
+    fn a_condition_leaves_out_values_of_another_kind() {
+        let keys = [ObeyedKey { key: "*?type=x", reason: "r", names_programs: false }];
+        let of = |before: Value, after: Value| changed(&keys, &before, &after).into_keys().collect::<Vec<_>>();
+        let entry = |kind: &str, key: &str| json!({ "a": { "type": kind, "key": key } });
+        assert_eq!(of(entry("y", "1"), entry("y", "2")), Vec::<String>::new());
+        for (before, after) in [(json!({}), entry("x", "1")), (entry("y", "1"), entry("x", "1"))] {
+            assert_eq!(of(before, after), ["a"]);
+        }
+        assert_eq!(of(entry("x", "1"), entry("x", "2")), ["a"]);
+        assert_eq!(of(json!([1]), json!({ "a": "x" })), Vec::<String>::new());
     }
 }

@@ -26,6 +26,7 @@ use rustix::io::Errno;
 use crate::compile::Compiled;
 use crate::compile::layers::PROJECT_FILE;
 use crate::compile::plan::View;
+use crate::compile::presets::data::{AgentFile, FileUse, PRESETS};
 use crate::compile::resolve::TrackedFiles;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::identity::FileBirth;
@@ -97,11 +98,16 @@ impl RunWatch {
         });
         let covered: Vec<(AbsPath, FileBirth)> = covered.collect();
         let stale = StaleWatch::start(host, project, covered.iter().map(|(path, _)| path));
-        let keys = compiled.resolution.matches.iter().filter_map(|found| {
-            let keys = &found.rule.refinements.report_keys;
-            let is_watched = !keys.is_empty() && can_be_written(&found.path);
-            is_watched.then(|| KeyWatch::start(host, &found.path, keys))
-        });
+        let mut keys = Vec::new();
+        for (path, file, origin) in agent_files(host, compiled).into_iter().filter(|(path, ..)| can_be_written(path)) {
+            match file.used {
+                _ if file.is_preferred && !is_there(host, &path) => {
+                    absent.push(AbsentPath { path, origin, is_moved_aside: true });
+                }
+                FileUse::Mixed { keys: obeyed } => keys.push(KeyWatch::start(host, path, obeyed)),
+                FileUse::ReadOnly { .. } => {}
+            }
+        }
         let repository = project.repository.as_ref().filter(|repository| is_open(&repository.git_dir.child("HEAD")));
         let watches_nested = compiled.policy.presets.contains_key("git");
         let nested = watches_nested.then(|| NestedWatch::start(host, project, can_be_written, is_open));
@@ -112,7 +118,7 @@ impl RunWatch {
             covered,
             gaps: BTreeMap::new(),
             unclear,
-            keys: keys.collect(),
+            keys,
             repository: repository
                 .map(|repository| RepositoryWatch::start(host, repository, &project.git_nested.kept_within)),
             nested,
@@ -124,13 +130,13 @@ impl RunWatch {
     pub fn finish(&self, host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
         self.end_consent(host, compiled, said);
         if !ablate::is_off(Mitigation::Reports) {
-            self.report_created(host, said);
+            self.report_created(host, compiled, said);
             replaced::report(self, host, said);
             report_hidden_next(host, compiled, said);
             self.stale.finish(host, said);
-        }
-        for keys in &self.keys {
-            keys.finish(host, said);
+            for keys in &self.keys {
+                keys.finish(host, said);
+            }
         }
         let mut held = Held { host, said, paths: BTreeSet::new() };
         let nested = self.nested.as_ref().filter(|_| !ablate::is_off(Mitigation::NestedRepositories));
@@ -165,8 +171,21 @@ impl RunWatch {
         }
     }
 
-    fn report_created(&self, host: &Host, said: &mut Diagnostics) {
-        let created = self.absent.iter().filter(|absent| is_there(host, &absent.path));
+    /// The paths that a glob of a preset would protect at a start now, and that it did not find.
+    fn created_by_globs(&self, host: &Host, compiled: &Compiled) -> Vec<AbsentPath> {
+        let mut created = Vec::new();
+        for (rule, path) in compiled.resolution.new_matches(host) {
+            let is_known = self.absent.iter().chain(&created).any(|known| known.path == path);
+            if !is_known && compiled.plan.view_around(&path) == View::HostRw {
+                created.push(AbsentPath { path, origin: rule.origin.to_string(), is_moved_aside: false });
+            }
+        }
+        created
+    }
+
+    fn report_created(&self, host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
+        let by_globs = self.created_by_globs(host, compiled);
+        let created = self.absent.iter().filter(|absent| is_there(host, &absent.path)).chain(&by_globs);
         let (aside, created): (Vec<_>, Vec<_>) = created.partition(|absent| absent.is_moved_aside);
         for AbsentPath { path, origin, .. } in aside {
             let (outcome, help) = match held::move_aside_in_place(host, path) {
@@ -190,6 +209,20 @@ impl RunWatch {
         let created = Diagnostic::new(Code::CreatedDuringRun, format!("created during the run: {subject}"));
         said.push(created.notes(notes).paths(paths).help(help));
     }
+}
+
+/// The files of agents that the presets know, where symlinks lead, each once, and their presets.
+fn agent_files(host: &Host, compiled: &Compiled) -> Vec<(AbsPath, &'static AgentFile, String)> {
+    let mut files: Vec<(AbsPath, &AgentFile, String)> = Vec::new();
+    for preset in PRESETS.iter().filter(|preset| compiled.policy.presets.contains_key(preset.name)) {
+        for file in preset.agent_files {
+            let Ok(found) = host.resolve(compiled.layers.project.in_home(file.path).as_path()) else { continue };
+            if !files.iter().any(|(path, ..)| *path == found.path) {
+                files.push((found.path, file, format!("@{}", preset.name)));
+            }
+        }
+    }
+    files
 }
 
 /// Reports files that the command could see because git held the same content, and that the next

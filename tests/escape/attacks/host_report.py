@@ -33,13 +33,16 @@ def prepare():
 
 
 def visible(text):
-    """The characters that a terminal shows: neither titles nor what is concealed."""
+    """The characters that a terminal shows: neither titles, nor what is concealed, nor what scrolls
+    away in a region of one line."""
     text = re.sub(r"\x1b\][^\x07\x1b\x18]*(\x07|\x1b\\|\x18|$)", "", text)
-    seen, concealed = "", False
+    seen, concealed, narrow = "", False, False
     for control, ordinary in re.findall(r"\x1b\[([0-9;?]*[A-Za-z])|([^\x1b])", text):
         if control in ("8m", "m", "0m", "28m"):
             concealed = control == "8m"
-        seen += "" if concealed else ordinary
+        if control.endswith("r"):
+            narrow = control != "r"
+        seen += "" if concealed or narrow else ordinary
     return seen
 
 

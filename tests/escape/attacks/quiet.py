@@ -7,6 +7,8 @@ put(".envrc", "")
 say("done")
 if way == "conceal":
     os.write(1, b"\x1b[8m\x1b]0;")
+if way == "region":
+    os.write(1, b"\x1b[1;1r")
 if way == "settings":
     settings = termios.tcgetattr(0)
     settings[1] &= ~termios.OPOST

@@ -13,8 +13,9 @@
 //! without a trial.
 
 use super::VariableEffect::Keep;
+use super::agent_files::AGENT_FILES;
 use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS, GEMINI_TRUSTED_FOLDERS};
-use super::{BuiltinPreset, PresetEntry, group, ro, rw, variables};
+use super::{BuiltinPreset, PresetEntry, exclude, group, ro, rw, variables};
 
 /// Mixes state (projects, sessions, the account) with MCP servers, so it can be neither split nor
 /// closed without losing state. 1.0 writes it in place; 2.1 makes a new file beside it and renames
@@ -23,25 +24,6 @@ use super::{BuiltinPreset, PresetEntry, group, ro, rw, variables};
 const CLAUDE_JSON: PresetEntry = PresetEntry {
     second_place: Some("~/.claude/.claude.json"),
     second_place_var: Some("CLAUDE_CONFIG_DIR"),
-    report_keys: &[
-        ("mcpServers", "programs that it starts"),
-        ("hooks", "programs that it starts"),
-        ("env", "variables of the programs that it starts"),
-        ("apiKeyHelper", "a program that it starts"),
-        ("hasTrustDialogAccepted", "it asks no more before it obeys the settings of a folder"),
-        ("bypassPermissionsModeAccepted", "it warns no more before it runs everything unasked"),
-        ("skipDangerousModePermissionPrompt", "it warns no more before it runs everything unasked"),
-        ("enableAllProjectMcpServers", "it starts every server that a project's .mcp.json names"),
-        ("projects.*.mcpServers", "programs that it starts"),
-        ("projects.*.hooks", "programs that it starts"),
-        ("projects.*.allowedTools", "it asks no more before it uses these"),
-        ("projects.*.hasTrustDialogAccepted", "it asks no more before it obeys the settings of this folder"),
-        ("projects.*.hasTrustDialogHooksAccepted", "it asks no more before it runs the hooks of this folder"),
-        ("projects.*.hasClaudeMdExternalIncludesApproved", "it reads instructions outside of this folder"),
-        ("projects.*.enableAllProjectMcpServers", "it starts every server that .mcp.json names"),
-        ("projects.*.enabledMcpjsonServers", "it starts these servers of .mcp.json"),
-        ("projects.*.disabledMcpjsonServers", "it no longer refuses these servers of .mcp.json"),
-    ],
     ..rw("~/.claude.json").create_for("claude").content("{}\n")
 };
 
@@ -71,11 +53,22 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             &[ro("~/.claude/commands/").blocked()],
         ),
         group("Claude Code", "Claude Code, \"Subagents\": with hooks", &[ro("~/.claude/agents/").blocked()]),
-        // A session makes a new one under a name of its own, and sources only that.
+        // Each session makes its own. With a read-only folder it runs no commands. One that
+        // `claude --resume` sources outside must not come from inside.
         group(
             "Claude Code",
             "Claude Code: the Bash tool sources the snapshot and the variables of its session",
-            &[ro("~/.claude/shell-snapshots/*.sh"), ro("~/.claude/session-env/*")],
+            &[exclude("~/.claude/shell-snapshots/").fresh(), exclude("~/.claude/session-env/").blocked().fresh()],
+        ),
+        group(
+            "Claude Code",
+            "Claude Code, \"Chrome\": the browser runs the native messaging host in `chrome`",
+            &[ro("~/.claude/chrome")],
+        ),
+        group(
+            "several agents",
+            "settings of the agents: hooks, status lines, MCP servers, notifications, key helpers",
+            &[ro("$AGENT_PROGRAMS")],
         ),
         group(
             "Claude Code",
@@ -239,6 +232,11 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         ),
         group(
             "Cursor",
+            "Cursor, \"permissions.json reference\"; `mcp enable`: what runs without a question",
+            &[ro("~/.cursor/permissions.json").blocked(), ro("~/.cursor/projects/*/mcp-approvals.json")],
+        ),
+        group(
+            "Cursor",
             "Cursor, \"Commands\", \"Rules\", \"Skills\", \"Subagents\", \"Plugins\"",
             &[
                 ro("~/.cursor/commands/").blocked(),
@@ -267,11 +265,17 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group("aider", "aider, \"Config with .env\": analytics and caches", &[rw("~/.aider")]),
         group(
             "aider",
+            "aider, main.py, load_dotenv_files: read as `.env`, with options such as AIDER_TEST_CMD",
+            &[ro("~/.aider/oauth-keys.env").blocked()],
+        ),
+        group(
+            "aider",
             "aider, \"YAML config file\": lint-cmd, test-cmd",
             &[ro("~/.aider.conf.yml"), ro("~/.aider.model.settings.yml")],
         ),
         group("several agents", "Agent Skills: skills, plugins, subagents", &[ro("~/.agents")]),
     ],
+    agent_files: AGENT_FILES,
     variables: &[
         variables(
             Keep,

@@ -71,6 +71,16 @@ const GROUPS: &[Group] = &[
     group("Emacs", "GNU Emacs Manual, \"Directory Variables\"", &[ro(".dir-locals.el"), ro(".dir-locals-2.el")]),
     group("GDB, LLDB", "gdb(1), \"Auto-loading\"; lldb(1), CONFIGURATION FILES", &[ro(".gdbinit"), ro(".lldbinit")]),
     group("R", "R, `?Startup`: sourced from the working directory", &[ro(".Rprofile"), ro(".Renviron")]),
+    group(
+        "irb, Pry, IEx, GHCi, OCaml, pdb",
+        "their manuals, start-up files: obeyed in the working directory",
+        &[ro(".irbrc"), ro(".pryrc"), ro(".iex.exs"), ro(".ghci"), ro(".ocamlinit"), ro(".pdbrc")],
+    ),
+    group(
+        "coc.nvim",
+        "coc.nvim, \"Using the configuration file\": language servers of the workspace",
+        &[ro(".vim/coc-settings.json")],
+    ),
     // Shells that load a folder's environment on entering it
     group("direnv", "direnv(1); nix-direnv sources the profiles in `.direnv`", &[ro(".envrc"), ro(".direnv/*.rc")]),
     group(
@@ -127,7 +137,11 @@ const GROUPS: &[Group] = &[
         "jj, \"Config files\": aliases, editors, diff tools of the repository",
         &[ro(".jj/repo/config.toml"), ro(".jj/workspace-config.toml")],
     ),
-    group("Sapling", "Sapling, `sl help config`: hooks, aliases, extensions", &[ro(".sl/config")]),
+    group(
+        "Sapling",
+        "Sapling, `sl help config`: hooks, aliases, extensions; in a git repository `.git/sl`",
+        &[ro(".sl/config"), ro(".git/sl/config")],
+    ),
     // Agents. `CLAUDE.md` is text that the project keeps and the agent edits; it runs nothing.
     group("several agents", "Model Context Protocol: servers of the project", &[ro(".mcp.json")]),
     group(
@@ -155,6 +169,8 @@ const GROUPS: &[Group] = &[
     group("Codex", "Codex, \"Config basics\": `.codex/config.toml` of a project", &[ro(".codex")]),
     group("several agents", "Agent Skills: `.agents/skills`", &[ro(".agents")]),
     group("Gemini CLI", "Gemini CLI, \"Configuration\": project settings", &[ro(".gemini")]),
+    group("Copilot CLI", "GitHub Copilot, \"Using hooks\": `.github/hooks`", &[ro(".github/hooks")]),
+    group("Roo Code", "Roo Code, \"Using MCP\": `.roo/mcp.json`", &[ro(".roo/mcp.json")]),
     group("Qwen Code", "Qwen Code, \"Configuration\": project settings", &[ro(".qwen")]),
     group("Kiro", "Kiro, \"Hooks\", \"MCP\", \"Steering\"", &[ro(".kiro")]),
     group(

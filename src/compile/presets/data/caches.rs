@@ -11,7 +11,7 @@
 //! placeholder in these folders.
 
 use super::VariableEffect::Set;
-use super::{BuiltinPreset, group, ro, rw, variables};
+use super::{BuiltinPreset, exclude, group, ro, rw, variables};
 
 pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
     groups: &[
@@ -80,6 +80,22 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
             "Gradle User Manual, \"Gradle properties\": org.gradle.jvmargs, org.gradle.java.home",
             &[ro("~/.gradle/gradle.properties").blocked()],
         ),
+        // A build inside must start its own daemon: one of the host would run it outside.
+        group(
+            "Gradle",
+            "Gradle User Manual, \"Gradle Daemon\": the registry has the ports and tokens of all daemons",
+            &[exclude("~/.gradle/daemon/").blocked_in_parent().fresh()],
+        ),
+        group(
+            "mvnd",
+            "Apache Maven Daemon, README: the registry has the ports and tokens of all daemons",
+            &[exclude("~/.m2/mvnd/registry/").blocked_in_parent().fresh()],
+        ),
+        group(
+            "Bazel",
+            "Bazel, \"Output Directory Layout\": `server` has the port and the cookie of the server",
+            &[exclude("~/.cache/bazel/*/*/server").fresh()],
+        ),
         group("Gradle", "Gradle User Manual, \"Toolchains\": downloaded JDKs", &[ro("~/.gradle/jdks")]),
         group(
             "Maven",
@@ -117,6 +133,12 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
             &[ro("~/.cache/p10k-*"), ro("~/.cache/gitstatus")],
         ),
         group("Oh My Zsh", "Oh My Zsh, ZSH_CACHE_DIR: completions are sourced", &[ro("~/.cache/oh-my-zsh")]),
+        group("antidote", "antidote, ANTIDOTE_HOME: zsh sources the plugins", &[ro("~/.cache/antidote")]),
+        group(
+            "Nushell",
+            "carapace, Starship and zoxide, \"Nushell\": `config.nu` sources `init.nu`",
+            &[ro("~/.cache/carapace/init.nu"), ro("~/.cache/starship/init.nu"), ro("~/.cache/zoxide/init.nu")],
+        ),
         group("pywal", "pywal: shells source `sequences` and `colors.sh`", &[ro("~/.cache/wal")]),
         group("Neovim", "Neovim, `:help vim.loader`: compiled Lua in the cache is run", &[ro("~/.cache/nvim")]),
     ],

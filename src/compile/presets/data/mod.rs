@@ -4,6 +4,7 @@
 //! document, a manual page, or a behaviour that was seen. `snapshots/presets/table.snap` lists all
 //! of them.
 
+mod agent_files;
 mod agents;
 mod autorun;
 mod autorun_strict;
@@ -61,6 +62,7 @@ pub struct BuiltinPreset {
     pub groups: &'static [Group],
     pub variables: &'static [VariableGroup],
     pub injections: &'static [InjectionGroup],
+    pub agent_files: &'static [AgentFile],
 }
 
 impl BuiltinPreset {
@@ -76,6 +78,7 @@ impl BuiltinPreset {
             groups: &[],
             variables: &[],
             injections: &[],
+            agent_files: &[],
         }
     }
 
@@ -116,7 +119,6 @@ pub struct PresetEntry {
     pub mask: Mask,
     pub needs_parent: bool,
     pub in_use: &'static [&'static str],
-    pub report_keys: &'static [(&'static str, &'static str)],
     pub moved_aside: bool,
     /// The program that needs the path to exist; `*` stands for every program.
     pub create_for: Option<&'static str>,
@@ -135,7 +137,6 @@ const fn entry(access: Access, path: &'static str) -> PresetEntry {
         mask: Mask::Denied,
         needs_parent: false,
         in_use: &[],
-        report_keys: &[],
         moved_aside: false,
         create_for: None,
         content: None,
@@ -208,10 +209,47 @@ impl PresetEntry {
         Self { mask: Mask::Redacted(file), ..self }
     }
 
+    /// An empty, writable folder of the sandbox's own, over a folder of the host (SPEC P17).
+    const fn fresh(self) -> Self {
+        Self { mask: Mask::Fresh, ..self }
+    }
+
     /// Names that the pattern matches and the entry does not mean.
     const fn except(self, names: &'static [&'static str]) -> Self {
         Self { except: names, ..self }
     }
+}
+
+/// A file of the home by which an agent decides which programs it runs, and what it asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct AgentFile {
+    pub tool: &'static str,
+    pub source: &'static str,
+    pub path: &'static str,
+    pub used: FileUse,
+    /// The agent takes this file instead of another one as soon as it exists. What the run created
+    /// there is moved aside when it ends (SPEC R1).
+    pub is_preferred: bool,
+}
+
+/// What the parts of an agent's file mean.
+#[derive(Clone, Copy, Debug)]
+pub enum FileUse {
+    /// Settings that are read-only inside. Each string may be a part of a command, except those
+    /// below these keys.
+    ReadOnly { except: &'static [&'static str] },
+    /// State with settings in it, which the agent writes. These are the settings.
+    Mixed { keys: &'static [ObeyedKey] },
+}
+
+/// A key in a file that mixes state with settings.
+#[derive(Clone, Copy, Debug)]
+pub struct ObeyedKey {
+    /// Dotted. `*` is any key, and `*?type=x` any key whose value has the member `type` = `x`.
+    pub key: &'static str,
+    /// Why a change is reported.
+    pub reason: &'static str,
+    pub names_programs: bool,
 }
 
 /// Variables of one program, which rest on one source.

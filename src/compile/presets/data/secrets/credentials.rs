@@ -54,6 +54,19 @@ pub(super) const CREDENTIALS: &[Group] = &[
         &[exclude("~/.config/uv/uv.toml").redacted(CredentialFile::Urls)],
     ),
     group(
+        "GitHub Copilot",
+        "GitHub Copilot plugins: OAuth tokens in `hosts.json` and `apps.json`",
+        &[exclude("~/.config/github-copilot/*.json")],
+    ),
+    group("dbt", "dbt, \"profiles.yml\": passwords of warehouses", &[exclude("~/.dbt/profiles.yml")]),
+    group("Doppler", "Doppler CLI, `.doppler.yaml`: tokens", &[exclude("~/.doppler")]),
+    group("Erlang", "Erlang, \"Distributed Erlang\": the cookie of nodes", &[exclude("~/.erlang.cookie")]),
+    group(
+        "R",
+        "R, `?Startup`: people keep tokens in the user's `.Renviron`",
+        &[exclude("~/.Renviron").reads_as_empty()],
+    ),
+    group(
         "Maven",
         "Maven, \"Settings Reference\": password, passphrase, httpHeaders",
         &[exclude("~/.m2/settings.xml").redacted(CredentialFile::Xml)],

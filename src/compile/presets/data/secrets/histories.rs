@@ -11,6 +11,7 @@ pub(super) const HISTORIES: &[Group] = &[
         "zshparam(1), HISTFILE: names that guides use",
         &[
             exclude("~/.zsh_history"),
+            exclude("~/.config/zsh/.zsh_history"),
             exclude("~/.zhistory"),
             exclude("~/.histfile"),
             exclude("~/.local/share/zsh/history"),
