@@ -1,5 +1,5 @@
-//! Who commits: `[git] identity` (SPEC section 25). The name and the address reach the command in
-//! variables, where git's own settings do not show.
+//! The identity of commits: `[git] identity` (SPEC section 25). The name and the address reach the
+//! command in variables, where git's own settings do not show.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

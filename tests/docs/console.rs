@@ -299,7 +299,10 @@ fn sh_blocks_show_no_output() {
 #[test]
 fn the_doctor_asks_what_is_shown() {
     let output = Place::in_tmp().agent_sandbox().arg("doctor").output().unwrap();
-    let subject = |line: &str| line.get(9..31).map(|subject| subject.trim().to_owned()).filter(|s| !s.is_empty());
+    let subject = |line: &str| {
+        let subject = line.get(9..)?.split("  ").next()?.trim().to_owned();
+        Some(subject).filter(|subject| !subject.is_empty())
+    };
     let asked: Vec<String> = stdout(&output).lines().filter_map(subject).collect();
     for example in examples().iter().filter(|example| example.command == "agent-sandbox doctor") {
         let shown: Vec<String> =

@@ -36,6 +36,8 @@ fn tables(schema: &Value) -> String {
             text.push_str(&table(&format!("`[{key}]`"), section));
         } else if let Some(section) = named.and_then(|section| definition(&section["$ref"])) {
             text.push_str(&table(&format!("`[{key}.NAME]`"), section));
+        } else if let Some(section) = definition(&property["items"]["$ref"]).filter(|it| it["properties"].is_object()) {
+            text.push_str(&table(&format!("`[[{key}]]`"), section));
         }
     }
     text.push_str(&table("A path with options: `{ path = \"x\", … }`", &schema["definitions"]["Entry"]["anyOf"][1]));
@@ -65,7 +67,7 @@ fn description(property: &Value) -> (String, String) {
 /// The values of a choice, with their descriptions.
 fn alternatives(property: &Value) -> impl Iterator<Item = (String, &str)> {
     let choices = property["oneOf"].as_array().or(property["items"]["oneOf"].as_array()).into_iter().flatten();
-    choices.map(|choice| (format!("`{}`", choice["const"]), choice["description"].as_str().unwrap()))
+    choices.filter_map(|choice| Some((format!("`{}`", choice["const"]), choice["description"].as_str()?)))
 }
 
 fn kind(property: &Value) -> String {
@@ -74,6 +76,7 @@ fn kind(property: &Value) -> String {
     match property["type"].as_str() {
         Some("boolean") => "`true`, `false`".to_owned(),
         Some("array") if is_entries => "list of paths".to_owned(),
+        Some("array") if property["items"]["$ref"].is_string() => "list of tables".to_owned(),
         Some("array") if !names.is_empty() => format!("list of {}", names.join(", ")),
         Some("array") => "list of text".to_owned(),
         Some("string") => "text".to_owned(),

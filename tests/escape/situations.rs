@@ -33,7 +33,8 @@ macro_rules! for_user {
     )+ };
 }
 
-/// As a user beside a systemd user manager, which only root of the machine can start in namespaces of its own.
+/// As a user beside a systemd user manager, which only root of the machine can start in namespaces
+/// of its own.
 macro_rules! for_user_with_manager {
     ($control:literal: $($attack:ident),+ $(,)?) => { $(
         mod $attack {

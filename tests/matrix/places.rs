@@ -1,4 +1,5 @@
-//! Homes and bases of the sandbox's own, with and without presets, for each word about a folder of the home.
+//! Homes and bases of the sandbox's own, with and without presets, for each word about a folder of
+//! the home.
 
 use agent_sandbox::compile::config::{BaseTree, Home};
 use agent_sandbox::compile::request::Request;

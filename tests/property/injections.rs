@@ -15,7 +15,8 @@ use crate::{argv, for_all, generate, places, read};
 
 const SOURCE: &str = "/srv/source";
 
-/// A file of the scene, or a missing path in one of its directories. A folder can be injected there.
+/// A file of the scene, or a missing path in one of its directories. A folder can be injected
+/// there.
 fn target(scene: &Scene, index: Index) -> (PathBuf, bool) {
     let nodes: Vec<_> = scene.nodes.iter().filter(|node| !matches!(node.kind, Kind::Link(_))).collect();
     let node = index.get(&nodes);

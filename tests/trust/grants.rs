@@ -47,7 +47,8 @@ fn what_only_tightens_opens_nothing() {
 
 #[test]
 fn a_limit_that_is_raised_needs_consent_for_that_much() {
-    // Lowering what nobody or the user limits opens nothing, and neither does a limit where there is none.
+    // Lowering what nobody or the user limits opens nothing, and neither does a limit where there
+    // is none.
     assert_opens(&tree(), "[limits]\ntime = '1h'\nprocesses = 9\ntmp = '4G'\n", &[]);
     assert_opens(&tree(), "[limits]\ntmp = '5G'\n", &["limit `tmp`: raised to 5G (.agent-sandbox.toml:2:7)"]);
     let with_user = || {

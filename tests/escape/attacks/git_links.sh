@@ -1,5 +1,5 @@
-# Puts a symlink into a git directory, so that git on the host writes where we could not. $1 says where. Git's files that
-# can be read as shell commands get some.
+# Puts a symlink into a git directory, so that git on the host writes where we could not. $1 says
+# where. Git's files that can be read as shell commands get some.
 bashrc=$HOME/.bashrc
 # Makes $1 a link to the user's file, or to $2.
 led() { rm -rf "$1" && mkdir -p "$(dirname "$1")" && ln -s "${2:-$bashrc}" "$1"; }
