@@ -20,6 +20,8 @@ mod prose;
 mod references;
 #[path = "docs/rooms.rs"]
 mod rooms;
+#[path = "docs/spec_tests.rs"]
+mod spec_tests;
 #[path = "docs/steering.rs"]
 mod steering;
 

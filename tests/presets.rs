@@ -287,6 +287,7 @@ fn assert_all(paths: &[&str], request: &Request, what: &str, is: impl Fn(&View) 
     }
 }
 
+// SPEC P1
 #[test]
 fn secrets_are_hidden_by_default() {
     assert_all(HIDDEN, &Request::default(), "hidden", |view| {
@@ -294,6 +295,7 @@ fn secrets_are_hidden_by_default() {
     });
 }
 
+// SPEC P16
 #[test]
 fn settings_are_read_without_their_credentials_by_default() {
     let tree = tree();
@@ -312,6 +314,7 @@ fn settings_are_read_without_their_credentials_by_default() {
 
 /// Hiding more never shows anything: neither by rank nor by way of a link does a preset's copy beat
 /// an `exclude`.
+// SPEC P16
 #[test]
 fn a_copy_is_shown_only_where_no_other_rule_hides_the_file() {
     let cases = [
@@ -353,16 +356,19 @@ fn nothing_is_mounted_for_credentials_that_do_not_exist() {
     assert_eq!(only(&["!@all", "@base", "@secrets"]), only(&["!@all", "@base"]));
 }
 
+// SPEC P1
 #[test]
 fn what_work_needs_is_writable_by_default() {
     assert_all(WRITABLE, &Request::default(), "writable", |view| matches!(view, View::Host { writable: true, .. }));
 }
 
+// SPEC P17
 #[test]
 fn folders_in_which_processes_meet_are_empty_and_writable_by_default() {
     assert_all(OWN, &Request::default(), "own", |view| matches!(view, View::Fresh { mode: 0o700, writable: true }));
 }
 
+// SPEC P1
 #[test]
 fn what_the_host_obeys_later_is_read_only_by_default() {
     // A private file is read-only on the host, and the command finds a link to its copy.
@@ -391,6 +397,7 @@ fn lint_settings_are_read_only_on_request() {
 
 /// A preset's `ro` shows nothing (SPEC P12), so data that relied on one to re-open what a preset
 /// excludes would be wrong.
+// SPEC P12
 #[test]
 fn no_preset_relies_on_a_ro_to_show_what_one_excludes() {
     let of = |access: Access| entries().filter(move |(_, _, entry)| entry.access == access);
@@ -410,6 +417,7 @@ fn entries() -> impl Iterator<Item = (&'static BuiltinPreset, &'static Group, &'
 }
 
 /// One table of all defaults, for whoever reviews them.
+// SPEC P13, O3
 #[test]
 fn every_entry_names_its_tool_and_its_source() {
     let mut rows = Vec::new();

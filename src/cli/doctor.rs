@@ -90,6 +90,7 @@ mod tests {
         DoctorFinding { name: owned(name), status, found: owned(found), effect, remedy }
     }
 
+    // SPEC H1
     #[test]
     fn a_diagnosis_reads_as_a_list_with_remedies() {
         let flag = |flag: &str, available| Feature { flag: flag.into(), available, used_for: "something".into() };

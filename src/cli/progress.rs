@@ -81,6 +81,7 @@ mod tests {
         AbsPath::root().join(name)
     }
 
+    // SPEC K3
     #[test]
     fn a_short_search_shows_nothing() {
         let progress = Progress::new(Vec::new(), 80, Instant::now() + Duration::from_secs(3600));
@@ -89,6 +90,7 @@ mod tests {
         assert_eq!(said(progress), "");
     }
 
+    // SPEC K3
     #[test]
     fn a_long_search_shows_one_line_and_clears_it() {
         let progress = Progress::new(Vec::new(), 60, Instant::now());

@@ -1,4 +1,4 @@
-//! The identity of commits: `[git] identity` (SPEC section 25). The name and the address reach the
+//! The identity of commits: `[git] identity` (SPEC section 26). The name and the address reach the
 //! command in variables, where git's own settings do not show.
 
 use std::ffi::OsString;

@@ -96,6 +96,7 @@ mod tests {
     use super::*;
 
     /// Maven 3.8 stops at a `settings.xml` that is empty, and takes these for no settings.
+    // SPEC M4
     #[test]
     fn files_that_a_tool_parses_are_valid() {
         let content = |path: &str| {

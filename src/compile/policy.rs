@@ -49,7 +49,7 @@ pub struct Policy {
     pub protective_presets: BTreeSet<String>,
 }
 
-/// A content for a path, before anything of this host is known (SPEC section 24).
+/// A content for a path, before anything of this host is known (SPEC section 27).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Injection {
     pub content: InjectedContent,

@@ -171,6 +171,7 @@ mod tests {
         }
     }
 
+    // SPEC C8
     #[test]
     fn a_limit_of_the_kernel_is_named_with_its_setting() {
         let full = || io::Error::from(Errno::NOSPC);

@@ -128,6 +128,7 @@ mod tests {
         assert_eq!(read[1].flags, MountFlags::RDONLY | MountFlags::STRICTATIME);
     }
 
+    // SPEC C2
     #[test]
     fn an_unknown_line_is_an_error() {
         let good = "36 35 98:0 /mnt1 /mnt2 rw - ext3 /dev/root rw\n37 35 0:5 / /gone//deleted ro - tmpfs tmpfs rw\n";

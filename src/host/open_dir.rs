@@ -284,6 +284,7 @@ mod tests {
         AbsPath::normalize(path).unwrap()
     }
 
+    // SPEC S16
     #[test]
     fn a_name_that_leads_out_of_the_directory_is_refused() {
         let root = tempfile::tempdir().unwrap();
@@ -298,6 +299,7 @@ mod tests {
         assert!(folder.stat("missing").unwrap().is_none());
     }
 
+    // SPEC S16
     #[test]
     fn a_link_is_no_directory_wherever_it_is() {
         let root = tempfile::tempdir().unwrap();
@@ -314,6 +316,7 @@ mod tests {
         assert!(!root.path().join("real/missing").exists());
     }
 
+    // SPEC S16
     #[test]
     fn a_fifo_is_neither_waited_for_nor_read() {
         let root = tempfile::tempdir().unwrap();

@@ -61,6 +61,7 @@ mod tests {
         reachable(table.as_bytes()).into_iter().map(|name| name.to_string_lossy().into_owned()).collect()
     }
 
+    // SPEC W1
     #[test]
     fn sockets_that_listen_or_receive_datagrams_can_be_reached() {
         let table = "\

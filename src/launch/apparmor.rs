@@ -107,6 +107,7 @@ mod tests {
         Ok(confinement(&Host::at(root.path())))
     }
 
+    // SPEC H3
     #[test]
     fn the_four_cases_are_told_apart() -> Result<(), std::io::Error> {
         let table: [(Files, Option<Confinement>); 12] = [
@@ -137,6 +138,7 @@ mod tests {
 
     /// The rules without which the profile would not do what [`Confinement::OwnProfile`] promises.
     /// `.ci/run` lets apparmor_parser read the whole of it, where there is one that knows `userns`.
+    // SPEC H3
     #[test]
     fn our_profile_keeps_bwrap_out_of_its_own_profile() {
         let profile = include_str!("../../packaging/agent-sandbox.apparmor");

@@ -359,6 +359,7 @@ mod tests {
     use super::*;
 
     /// A command can cause any number of findings of one kind.
+    // SPEC R7
     #[test]
     fn thousands_of_findings_push_no_other_kind_out() {
         let mut said = Diagnostics::default();

@@ -235,6 +235,7 @@ mod tests {
         }
     }
 
+    // SPEC C14
     #[test]
     fn each_kind_of_change_is_noticed() {
         assert_eq!(after(|_| {}), "none");
@@ -257,6 +258,7 @@ mod tests {
         assert_eq!(after(swap), "directory /home");
     }
 
+    // SPEC C14
     #[test]
     fn a_file_that_is_moved_away_and_back_changes_its_directory() {
         let root = tree();

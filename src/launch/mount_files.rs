@@ -193,6 +193,7 @@ mod tests {
         fs::symlink_metadata(path).unwrap().mode() & 0o7777
     }
 
+    // SPEC B15
     #[test]
     fn a_content_is_written_once_under_the_name_of_its_hash() {
         let scene = Scene::new();
@@ -204,6 +205,7 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().ino(), inode);
     }
 
+    // SPEC B15
     #[test]
     fn a_file_that_is_not_as_it_must_be_is_replaced() {
         type Change = (&'static str, fn(&Path));
@@ -247,6 +249,7 @@ mod tests {
         assert_eq!(mode(&file), 0);
     }
 
+    // SPEC B15
     #[test]
     fn contents_that_were_not_used_for_a_week_are_removed_when_another_is_written() {
         let scene = Scene::new();

@@ -314,6 +314,7 @@ impl JsonSchema for Limit {
 mod tests {
     use super::*;
 
+    // SPEC Z1
     #[test]
     fn an_amount_is_a_number_with_the_unit_of_its_limit() {
         for (text, limit) in [
@@ -336,6 +337,7 @@ mod tests {
         }
     }
 
+    // SPEC Z1
     #[test]
     fn every_other_amount_is_refused_with_the_reason_and_the_remedy() {
         for (text, message, help) in [

@@ -109,6 +109,7 @@ mod tests {
         assert!(leaves("branch.main.description", "two\nlines"));
     }
 
+    // SPEC Q4
     #[test]
     fn no_value_that_means_more_than_its_key_leaves() {
         for (name, value) in [

@@ -97,6 +97,7 @@ mod tests {
         (String::from_utf8(merged.text).unwrap(), merged.conflicts)
     }
 
+    // SPEC Q3
     #[test]
     fn both_changes_survive_and_the_host_wins_a_conflict() {
         let base = r#"{"a": 1, "b": 1, "c": 1}"#;
@@ -113,6 +114,7 @@ mod tests {
         assert_eq!(removed, (r#"{"b": 3, "c": 1}"#.into(), vec![]));
     }
 
+    // SPEC Q4
     #[test]
     fn a_text_with_carriage_returns_keeps_them() {
         let git = GitProgram::for_tests();

@@ -210,6 +210,7 @@ mod tests {
         assert_eq!(output.status.code(), Some(3));
     }
 
+    // SPEC S17
     #[test]
     fn a_program_that_hangs_or_never_stops_is_killed() {
         for script in ["exec sleep 1000", "exec >&- 2>&-; exec sleep 1000"] {

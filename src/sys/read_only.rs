@@ -128,6 +128,7 @@ mod tests {
         })
     }
 
+    // SPEC S13
     #[test]
     fn each_way_gives_the_rest_of_the_file_and_no_way_to_write_it() {
         let file = file("first second");
@@ -154,6 +155,7 @@ mod tests {
         assert_eq!(io::read_to_string(File::from(again)).unwrap(), "content");
     }
 
+    // SPEC S13
     #[test]
     fn what_took_the_name_of_the_file_is_not_opened() {
         let named = file("meant");
@@ -164,6 +166,7 @@ mod tests {
         assert!(by_child(opened.as_fd()).is_err());
     }
 
+    // SPEC S13
     #[test]
     fn too_much_is_not_copied() {
         let large = tempfile::tempfile().unwrap();

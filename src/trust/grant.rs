@@ -98,6 +98,7 @@ mod tests {
         Grant::Path { path: AbsPath::root().join(path), from, to }
     }
 
+    // SPEC T6, Z2
     #[test]
     fn consent_covers_what_lies_within_it_and_opens_no_more() {
         use Openness::{Hidden, ReadOnly, Writable};

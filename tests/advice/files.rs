@@ -22,6 +22,7 @@ fn what_is_opened_in_a_hidden_folder_is_looked_at() {
     assert_eq!(codes([key.as_str()], text), ["warning visible-secret"]);
 }
 
+// SPEC N6
 #[test]
 fn the_home_is_looked_at_where_tools_keep_credentials() {
     let entries = [
@@ -43,6 +44,7 @@ fn the_home_is_looked_at_where_tools_keep_credentials() {
 }
 
 /// What shows in a private home is a finding, and nothing else of the home.
+// SPEC O9
 #[test]
 fn a_private_home_has_fewer_findings() {
     let entries = ["home/u/store.p12", "home/u/.cache/huggingface/token", "home/u/tools/a"];
@@ -60,12 +62,14 @@ fn a_private_home_has_fewer_findings() {
     assert_eq!(with("home = 'private'\n"), [token]);
 }
 
+// SPEC N6
 #[test]
 fn third_party_code_and_links_are_not_looked_at() {
     let entries = ["home/u/proj/node_modules/x/id_rsa", "home/u/proj/target/id_rsa", "home/u/proj/id_rsa -> /etc/none"];
     assert_eq!(codes(entries, ""), NOTHING);
 }
 
+// SPEC N6
 #[test]
 fn what_git_holds_is_a_note() {
     let tree = tree(["home/u/proj/tests/id_rsa = for tests", "home/u/proj/.env = A=1"]);
@@ -78,6 +82,7 @@ fn what_git_holds_is_a_note() {
     assert_eq!(levels(found(&tree)), ["note tracked-secret", "warning visible-secret"]);
 }
 
+// SPEC N6
 #[test]
 fn what_is_hidden_and_git_tracks_is_a_note() {
     let tree = tree(["home/u/proj/.env = A=1", "home/u/proj/sub/.env = A=1"]);
@@ -90,6 +95,7 @@ fn what_is_hidden_and_git_tracks_is_a_note() {
     assert_eq!(said("note hidden-tracked: `/home/u/proj/sub/.env`"), 1, "{found:?}");
 }
 
+// SPEC N5
 #[test]
 fn accepted_hard_links_are_notes() {
     let entries = ["home/u/proj/key", "home/u/proj/other => home/u/proj/key"];
@@ -97,6 +103,7 @@ fn accepted_hard_links_are_notes() {
     assert_eq!(codes(entries, text), ["note hard-link"]);
 }
 
+// SPEC N6
 #[test]
 fn sockets_that_are_hidden_or_allowed_are_no_findings() {
     let entries = ["home/u/proj/dev.sock="];
@@ -105,6 +112,7 @@ fn sockets_that_are_hidden_or_allowed_are_no_findings() {
     assert_eq!(codes(entries, "[filesystem]\nexclude = ['dev.sock']\n"), NOTHING);
 }
 
+// SPEC N7
 #[test]
 fn folders_on_path_count_where_they_are_writable() {
     let tree =

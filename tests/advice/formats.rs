@@ -84,6 +84,7 @@ fn assert_fits(schema: &Value, value: &Value) {
     assert!(mistakes.is_empty(), "{mistakes:?}\n{value:#}");
 }
 
+// SPEC N8
 #[test]
 fn sarif_has_what_the_standard_demands() {
     let (lint, compiled) = look(&many(), &session("/home/u/proj"));
@@ -121,6 +122,7 @@ fn json_is_as_its_schema_says() {
     );
 }
 
+// SPEC N1
 #[test]
 fn what_is_allowed_is_left_out_and_errors_stay() {
     let (mut lint, _) = look(&many(), &session("/home/u/proj"));

@@ -134,6 +134,7 @@ fn proposed(tree: &Tree) -> String {
     init::propose(&tree.host(), &compiled.unwrap().layers.project)
 }
 
+// SPEC I1, O9
 #[test]
 fn each_kind_of_project_gets_its_file() {
     let differs = |(name, entries, is_tracked): &&(&str, &[&str], bool)| {
@@ -144,6 +145,7 @@ fn each_kind_of_project_gets_its_file() {
     assert!(different.is_empty(), "not as in snapshots/init: {different:?}");
 }
 
+// SPEC I2
 #[test]
 fn what_is_proposed_compiles_opens_nothing_and_leaves_nothing_to_mend() {
     for (name, entries, is_tracked) in PROJECTS {
@@ -170,6 +172,7 @@ fn what_is_proposed_compiles_opens_nothing_and_leaves_nothing_to_mend() {
     }
 }
 
+// SPEC I1
 #[test]
 fn every_rule_that_is_proposed_says_why() {
     for (name, entries, is_tracked) in PROJECTS {

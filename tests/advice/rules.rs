@@ -1,6 +1,7 @@
 use crate::support::Tree;
 use crate::{FILE, NOTHING, USER_FILE, codes, found, found_in, tree};
 
+// SPEC N9
 #[test]
 fn an_empty_project_has_no_findings() {
     assert_eq!(found(&tree([])), NOTHING);
@@ -9,6 +10,7 @@ fn an_empty_project_has_no_findings() {
 }
 
 /// What presets name and a host does not have is not worth a word, in a home that is used as well.
+// SPEC N2
 #[test]
 fn rules_of_built_in_presets_that_match_nothing_are_no_findings() {
     let tree = tree(["home/u/.claude/settings.json", "home/u/.ssh/id_rsa", "home/u/.cargo/bin/", "home/u/.bashrc"]);
@@ -23,6 +25,7 @@ fn a_rule_that_counts_is_no_finding() {
     assert_eq!(codes(entries, text), ["note unused-rule"], "the glob alone");
 }
 
+// SPEC N2
 #[test]
 fn what_loses_somewhere_and_counts_elsewhere_is_not_shadowed() {
     let entries = ["home/u/proj/a/x.lock", "home/u/proj/b/x.lock"];
@@ -32,6 +35,7 @@ fn what_loses_somewhere_and_counts_elsewhere_is_not_shadowed() {
 }
 
 /// Without the injection the rule decides.
+// SPEC N2
 #[test]
 fn a_rule_under_an_injection_is_no_finding() {
     let entries = ["home/u/proj/settings", "home/u/proj/other"];
@@ -47,6 +51,7 @@ fn a_rule_that_only_repeats_another_is_a_note() {
     );
 }
 
+// SPEC N2
 #[test]
 fn files_for_many_projects_are_not_blamed_for_this_one() {
     let tree = tree(["home/u/proj/src/"]);
@@ -60,6 +65,7 @@ fn files_for_many_projects_are_not_blamed_for_this_one() {
 }
 
 /// Without it something else would hold there, although its mount is dropped.
+// SPEC N2
 #[test]
 fn a_rule_that_beats_another_is_not_redundant() {
     let entries = ["home/u/.netrc", "home/u/.config/x"];
@@ -69,6 +75,7 @@ fn a_rule_that_beats_another_is_not_redundant() {
 
 /// A preset's `ro` opens nothing (SPEC P12), so hiding what it names in a hidden folder changes
 /// nothing, and showing it there does.
+// SPEC N2
 #[test]
 fn a_preset_that_only_tightens_makes_no_rule_shadowed_or_needed() {
     let entries = ["home/u/.bashrc", "home/u/.config/x"];
@@ -88,6 +95,7 @@ fn a_socket_that_is_shown_is_not_redundant() {
 }
 
 /// `x/a/b` is read-only with `x/a`, but the rule keeps `x` in its place, and the glob does not.
+// SPEC N2
 #[test]
 fn a_rule_that_keeps_folders_in_their_place_is_not_redundant() {
     let entries = ["home/u/proj/x/a/b/"];
@@ -102,6 +110,7 @@ fn what_is_blocked_created_or_required_is_no_finding() {
     assert_eq!(codes([], text), NOTHING);
 }
 
+// SPEC N2
 #[test]
 fn missing_paths_are_told_apart_by_what_follows() {
     let text = "[filesystem]\nro = ['src/gone', '~/gone']\nrw = ['out']\nexclude = ['*.none']\n";
@@ -111,6 +120,7 @@ fn missing_paths_are_told_apart_by_what_follows() {
     );
 }
 
+// SPEC N3
 #[test]
 fn names_that_read_as_patterns_are_told_apart() {
     let entries = ["home/u/proj/app/[id]/page.tsx", "home/u/proj/app/i/page.tsx"];
@@ -124,6 +134,7 @@ fn names_that_read_as_patterns_are_told_apart() {
 }
 
 /// `replaceable-link` says at once what a user named; here are patterns and presets as well.
+// SPEC N5
 #[test]
 fn a_protection_that_hangs_on_a_link_is_found_for_presets_and_patterns() {
     let dotfiles = ["home/u/dotfiles/settings.json", "home/u/.claude/settings.json -> ../dotfiles/settings.json"];
@@ -137,6 +148,7 @@ fn a_protection_that_hangs_on_a_link_is_found_for_presets_and_patterns() {
     assert_eq!(codes(by_pattern, "[filesystem]\nexclude = ['k.pem']\n"), ["warning replaceable-link"], "said once");
 }
 
+// SPEC N4
 #[test]
 fn a_preset_is_named_by_a_list_a_preset_or_a_removal() {
     let definitions = "[presets.a]\ninclude = ['@b']\n[presets.b]\nro = ['src']\n[presets.c]\nro = ['src']\n";

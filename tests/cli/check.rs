@@ -32,6 +32,7 @@ fn every_mistake_of_a_file_is_shown_at_once() {
     snapshots("cli").bind(|| insta::assert_snapshot!("check-many-mistakes", ran.err));
 }
 
+// SPEC L8
 #[test]
 fn a_run_shows_the_same_mistakes_and_starts_nothing() {
     let place = mistaken();
@@ -196,6 +197,7 @@ fn rules_that_match_nothing_are_counted() {
     );
 }
 
+// SPEC S6
 #[test]
 fn checking_needs_no_bwrap_and_creates_nothing() {
     let place = Place::in_tmp();

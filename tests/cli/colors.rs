@@ -21,6 +21,7 @@ fn has_color(text: &str) -> bool {
     text.contains('\u{1b}')
 }
 
+// SPEC K2
 #[test]
 fn colors_that_are_asked_for_go_through_a_pipe() {
     for no_color in [None, Some("1")] {
@@ -29,6 +30,7 @@ fn colors_that_are_asked_for_go_through_a_pipe() {
     }
 }
 
+// SPEC K2
 #[test]
 fn without_a_terminal_or_against_the_will_there_are_none() {
     for (flags, no_color) in [(&["--color=never"] as &[&str], None), (&[], None), (&[], Some("1"))] {
@@ -51,6 +53,7 @@ fn on_a_terminal(flags: &[&str], no_color: Option<&str>) -> String {
     ran.out
 }
 
+// SPEC K2
 #[test]
 fn on_a_terminal_there_are_some_unless_somebody_says_no() {
     assert!(has_color(&on_a_terminal(&[], None)));
@@ -60,6 +63,7 @@ fn on_a_terminal_there_are_some_unless_somebody_says_no() {
 }
 
 /// Also of help and of mistakes, which are shown before the words are understood.
+// SPEC K2
 #[test]
 fn help_and_mistakes_obey_as_well() {
     let place = Place::in_tmp();
@@ -70,6 +74,7 @@ fn help_and_mistakes_obey_as_well() {
 }
 
 /// What holds is the same with and without colours.
+// SPEC K2
 #[test]
 fn colors_add_nothing_but_colors() {
     let plain = |text: &str| {

@@ -41,6 +41,7 @@ fn stable(text: &str, place: &Place) -> String {
     text.replace(place.path().to_str().unwrap(), "/PLACE")
 }
 
+// SPEC F4, F6
 #[test]
 fn a_change_of_the_file_is_told_by_paths_settings_and_rules() {
     let place = edited();
@@ -57,6 +58,7 @@ fn a_change_of_the_file_is_told_by_paths_settings_and_rules() {
     assert!(coloured.contains("\u{1b}[") && coloured.contains("widened"), "{coloured}");
 }
 
+// SPEC F7
 #[test]
 fn the_exit_code_tells_widening_alone_and_on_request() {
     let place = place();
@@ -81,6 +83,7 @@ fn the_exit_code_tells_widening_alone_and_on_request() {
 }
 
 /// Relative paths mean the project's folder, wherever the text comes from.
+// SPEC F1, F2
 #[test]
 fn every_form_of_an_operand_stands_for_the_projects_file() {
     let place = place();
@@ -104,6 +107,7 @@ fn every_form_of_an_operand_stands_for_the_projects_file() {
     assert_eq!(run(&place, ["diff", "/dev/null"]).code, Some(0));
 }
 
+// SPEC F3, F7
 #[test]
 fn what_cannot_be_compared_says_which_side_and_why() {
     let place = edited();
@@ -135,6 +139,7 @@ fn what_cannot_be_compared_says_which_side_and_why() {
 }
 
 /// A cloned repository chooses its own settings, and what a project holds.
+// SPEC F3
 #[test]
 fn no_program_of_the_repository_is_run() {
     let place = edited();
@@ -182,6 +187,7 @@ fn no_program_of_the_repository_is_run() {
     assert!(mark.exists(), "the control ran nothing");
 }
 
+// SPEC F3
 #[test]
 fn a_link_at_a_revision_is_not_taken_for_a_policy() {
     let place = place();
@@ -196,6 +202,7 @@ fn a_link_at_a_revision_is_not_taken_for_a_policy() {
     assert!(ran.err.contains("is a symlink at `git:HEAD`"), "{}", ran.err);
 }
 
+// SPEC F7
 #[test]
 fn diff_in_json_fits_its_schema() {
     let place = edited();
@@ -209,6 +216,7 @@ fn diff_in_json_fits_its_schema() {
     assert!(text.ends_with(&format!("\n{widened} widened, {narrowed} narrowed\n")), "{text}");
 }
 
+// SPEC S6, F1
 #[test]
 fn comparing_changes_nothing() {
     let place = edited();

@@ -89,6 +89,7 @@ fn an_embedded_run_inherits_no_descriptor() {
     drop(held);
 }
 
+// SPEC S10
 #[test]
 fn the_outcome_tells_how_the_command_ended() {
     let place = own_place();

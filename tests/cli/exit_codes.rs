@@ -13,6 +13,7 @@ fn the_commands_own_code_comes_back() {
     }
 }
 
+// SPEC S12
 #[test]
 fn death_by_a_signal_is_128_and_its_number_without_supervision() {
     assert_eq!(ran(["--exec", "--", "sh", "-c", "kill -KILL $$"]).code, Some(128 + 9));
@@ -20,6 +21,7 @@ fn death_by_a_signal_is_128_and_its_number_without_supervision() {
     assert_eq!(ran(["--", "sh", "-c", "kill -TERM $$"]).code, None);
 }
 
+// SPEC S1
 #[test]
 fn every_mistake_on_the_command_line_is_2() {
     let mistakes: &[&[&str]] = &[
@@ -56,6 +58,7 @@ fn assert_own_failure(ran: &Ran, code: &str) {
     assert_eq!((ran.code, ran.codes(), ran.out.as_str()), (Some(125), vec![code], ""));
 }
 
+// SPEC S1
 #[test]
 fn our_own_failure_is_125() {
     let place = Place::in_tmp();
@@ -88,6 +91,7 @@ fn a_command_that_cannot_be_executed_is_126() {
     assert_eq!(run(&place, ["--", "./script"]).code, Some(0));
 }
 
+// SPEC S1
 #[test]
 fn a_command_that_is_not_there_is_127() {
     for name in ["no-such-command", "./no-such-command", "/no/such/command", ""] {

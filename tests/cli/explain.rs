@@ -51,6 +51,7 @@ fn a_path_must_be_given() {
     assert!(ran.err.contains("<PATH>"), "{}", ran.err);
 }
 
+// SPEC X2, X8
 #[test]
 fn what_cannot_be_looked_at_is_said_and_the_rest_is_explained() {
     let place = Place::in_tmp();
@@ -85,6 +86,7 @@ fn a_policy_with_mistakes_explains_nothing() {
     }
 }
 
+// SPEC X2
 #[test]
 fn paths_start_at_the_working_directory_or_the_home_and_flags_count() {
     let place = Place::in_tmp();
@@ -100,6 +102,7 @@ fn paths_start_at_the_working_directory_or_the_home_and_flags_count() {
     assert_eq!(misplaced.code, Some(2));
 }
 
+// SPEC X2
 #[test]
 fn a_name_that_is_no_text_is_explained() {
     let place = Place::in_tmp();
@@ -125,6 +128,7 @@ fn several_paths_are_separated_and_in_order() {
     assert_eq!(asked, titles);
 }
 
+// SPEC X3
 #[test]
 fn what_git_has_is_left_alone_and_that_is_said() {
     let place = Place::in_tmp();
@@ -141,6 +145,7 @@ fn what_git_has_is_left_alone_and_that_is_said() {
     assert_eq!(why, ["left-alone"]);
 }
 
+// SPEC S6
 #[test]
 fn nothing_is_changed_and_no_bwrap_is_needed() {
     let place = Place::in_tmp();
@@ -185,6 +190,7 @@ fn without_codes(text: &str) -> String {
     parts.fold(first, |all, part| all + part.split_once('m').map_or("", |(_, rest)| rest))
 }
 
+// SPEC X9
 #[test]
 fn the_fate_of_a_variable_is_explained_without_its_value() {
     let place = Place::in_tmp();

@@ -52,6 +52,7 @@ fn bash_offers(place: &Place, words: &[&str]) -> BTreeSet<String> {
     ran.out.lines().map(str::to_owned).collect()
 }
 
+// SPEC K1
 #[test]
 fn bash_completes_subcommands_flags_and_values() {
     let place = Place::in_tmp();
@@ -71,6 +72,7 @@ fn bash_completes_subcommands_flags_and_values() {
     assert!(!bash_offers(&place, &[""]).iter().any(|word| word.starts_with("__")), "words for other programs");
 }
 
+// SPEC K1
 #[test]
 fn the_other_shells_know_every_subcommand_and_flag() {
     // fish spells a flag `-l json`.
@@ -90,6 +92,7 @@ fn the_other_shells_know_every_subcommand_and_flag() {
     }
 }
 
+// SPEC K1
 #[test]
 fn completions_of_an_unknown_shell_are_a_mistake() {
     for words in [["completions", "tcsh"].as_slice(), &["completions"]] {
@@ -109,6 +112,7 @@ fn page(words: &[&str]) -> String {
     ran.out
 }
 
+// SPEC K1
 #[test]
 fn every_subcommand_has_a_page_that_names_its_flags() {
     let program = readable(&page(&[]));
@@ -128,6 +132,7 @@ fn every_subcommand_has_a_page_that_names_its_flags() {
 
 /// What a formatter could take for something else: letters that depend on the locale, and requests
 /// that do not exist.
+// SPEC K1
 #[test]
 fn pages_are_plain_for_every_formatter() {
     let requests = [".TH", ".SH", ".TP", ".PP", ".RS", ".RE", ".IP", ".br", ".nf", ".fi", ".ie", ".el"];
@@ -147,6 +152,7 @@ fn examples_keep_their_lines_in_a_page() {
     snapshots("cli").bind(|| insta::assert_snapshot!("man-explain", page(&["explain"])));
 }
 
+// SPEC K1
 #[test]
 fn all_pages_are_written_at_once() {
     let place = Place::in_tmp();
@@ -169,6 +175,7 @@ fn all_pages_are_written_at_once() {
     assert_eq!((failed.code, failed.codes()), (Some(125), vec!["output-failed"]));
 }
 
+// SPEC K1
 #[test]
 fn a_page_about_nothing_is_a_mistake() {
     for name in ["exlain", "__doctor", "help"] {

@@ -6,6 +6,7 @@ use crate::support::Place;
 
 const FILE: &str = ".agent-sandbox.toml";
 
+// SPEC I3
 #[test]
 fn a_file_is_written_once() {
     let place = Place::in_tmp();
@@ -26,6 +27,7 @@ fn a_file_is_written_once() {
     assert_eq!(fs::read_to_string(place.project().join(FILE)).unwrap(), "# mine\n");
 }
 
+// SPEC I2
 #[test]
 fn what_was_written_checks_lints_and_runs_without_consent() {
     let place = Place::in_tmp();
@@ -42,6 +44,7 @@ fn what_was_written_checks_lints_and_runs_without_consent() {
     assert!(!run(&place, words).err.contains("widening"));
 }
 
+// SPEC I3
 #[test]
 fn a_link_is_not_followed() {
     let place = Place::in_tmp();
@@ -64,6 +67,7 @@ fn it_is_written_to_the_root_of_the_project() {
     assert!(place.project().join(FILE).exists() && !place.project().join("src").join(FILE).exists());
 }
 
+// SPEC I3
 #[test]
 fn a_home_is_no_project() {
     let place = Place::in_tmp();

@@ -16,6 +16,7 @@ fn place() -> Place {
     place
 }
 
+// SPEC N1
 #[test]
 fn findings_are_shown_on_standard_output_and_give_one() {
     let place = place();
@@ -26,6 +27,7 @@ fn findings_are_shown_on_standard_output_and_give_one() {
     snapshots("cli").bind(|| insta::assert_snapshot!("lint", out));
 }
 
+// SPEC N1
 #[test]
 fn notes_alone_give_zero() {
     let place = place();
@@ -67,6 +69,7 @@ fn tools_get_all_findings_in_one_object() {
 }
 
 /// What stops a run is a finding, too, so that one command says all.
+// SPEC N1
 #[test]
 fn mistakes_are_findings() {
     let place = Place::in_tmp();
@@ -79,6 +82,7 @@ fn mistakes_are_findings() {
     );
 }
 
+// SPEC S6, N9
 #[test]
 fn looking_creates_nothing() {
     let place = Place::in_tmp();

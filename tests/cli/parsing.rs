@@ -308,6 +308,7 @@ fn requested(words: &[&str]) -> Option<String> {
     agent_sandbox::cli::request(&all).ok().map(|request| format!("{request:?}"))
 }
 
+// SPEC J1
 #[test]
 fn flags_before_and_behind_a_subcommand_count_together() {
     for (words, meant) in [

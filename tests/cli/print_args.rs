@@ -61,6 +61,7 @@ fn without_comments(printed: &str) -> String {
     printed.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n")
 }
 
+// SPEC S15
 #[test]
 fn every_form_carries_the_same_arguments() {
     undisturbed(|| {
@@ -98,6 +99,7 @@ fn without_a_form_it_is_shell() {
     });
 }
 
+// SPEC S15
 #[test]
 fn the_default_form_is_one_bwrap_command_with_an_operation_on_each_line() {
     let place = Place::in_tmp();
@@ -122,6 +124,7 @@ fn the_default_form_is_one_bwrap_command_with_an_operation_on_each_line() {
 }
 
 /// A home as people have it: two agents, keys, and ten other secrets.
+// SPEC S15
 #[test]
 fn the_default_form_of_an_ordinary_project_fits_a_screen() {
     let place = Place::outside_tmp();
@@ -167,6 +170,7 @@ fn the_default_form_of_an_ordinary_project_fits_a_screen() {
 
 /// A pasted command has the environment of the shell. The command gets none of the variables that a
 /// run takes away.
+// SPEC S15
 #[test]
 fn the_default_form_unsets_what_a_run_takes_away() {
     let place = Place::in_tmp();
@@ -185,6 +189,7 @@ fn the_default_form_unsets_what_a_run_takes_away() {
 }
 
 /// Without the guard bwrap reads the filter from a descriptor, and the comment says how to give it.
+// SPEC S15
 #[test]
 fn the_default_form_without_a_guard_names_its_descriptor() {
     let place = Place::in_tmp();
@@ -193,6 +198,7 @@ fn the_default_form_without_a_guard_names_its_descriptor() {
     assert!(printed.contains(comment) && printed.contains("--seccomp 5"), "{printed}");
 }
 
+// SPEC S15
 #[test]
 fn annotated_lines_are_the_operations_in_groups_with_reasons() {
     undisturbed(|| {
@@ -253,6 +259,7 @@ fn annotated_lines_are_the_operations_in_groups_with_reasons() {
 }
 
 /// What a run does besides executing bwrap is said before the command.
+// SPEC S15
 #[test]
 fn comments_name_what_else_a_run_does() {
     let place = Place::in_tmp();
@@ -276,6 +283,7 @@ fn comments_name_what_else_a_run_does() {
 }
 
 /// Contents that bwrap binds are the only files that printing writes.
+// SPEC S6
 #[test]
 fn printing_needs_no_command_and_writes_contents_alone() {
     let place = Place::in_tmp();
@@ -301,6 +309,7 @@ fn printing_needs_no_command_and_writes_contents_alone() {
 }
 
 /// Without a state folder, contents travel over file descriptors, and the printed form says so.
+// SPEC B15
 #[test]
 fn without_a_state_folder_contents_are_file_descriptors() {
     let place = Place::in_tmp();
@@ -344,6 +353,7 @@ fn a_script_with_many_contents_and_no_state_folder_needs_bash() {
 }
 
 /// The guard compares the mounts of a pasted command, too.
+// SPEC C1
 #[test]
 fn a_pasted_command_without_its_plan_starts_nothing() {
     let place = Place::in_tmp();
@@ -438,6 +448,7 @@ fn the_printed_script_starts_nothing_without_its_directories() {
 }
 
 /// The arguments alone are not everything.
+// SPEC S15
 #[test]
 fn forms_of_arguments_alone_say_what_else_is_needed() {
     let place = Place::in_tmp();
@@ -545,6 +556,7 @@ fn what_people_read_cannot_be_forged_by_the_name_of_a_file() {
 }
 
 /// JSON is read by people, too. Programs read the same names from it.
+// SPEC S15
 #[test]
 fn no_form_of_json_drives_a_terminal_or_misleads_a_reader() {
     const NAME: &str = ".env.\u{9b}31m\u{7f}\u{202e}\u{200b}";
@@ -627,6 +639,7 @@ fn the_printed_script_puts_up_placeholders_and_takes_them_away() {
     });
 }
 
+// SPEC B15
 #[test]
 fn json_names_placeholders_and_contents() {
     let place = Place::in_tmp();

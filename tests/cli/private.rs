@@ -9,6 +9,7 @@ fn stable(text: &str, place: &Place) -> String {
     text.replace(place.path().to_str().unwrap(), "/PLACE")
 }
 
+// SPEC Q10
 #[test]
 fn copies_are_listed_shown_and_forgotten() {
     require_bwrap();
@@ -53,6 +54,7 @@ fn copies_are_listed_shown_and_forgotten() {
 }
 
 /// Also those of a project that is gone, and those whose notes are damaged.
+// SPEC Q10
 #[test]
 fn everything_that_is_stored_can_be_listed_and_dropped_from_elsewhere() {
     require_bwrap();

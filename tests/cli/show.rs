@@ -27,6 +27,7 @@ fn the_tree_and_the_object_say_the_same() {
 }
 
 /// Names are shown; whoever reads this need not know the caller's secrets.
+// SPEC X7
 #[test]
 fn no_value_of_a_variable_is_shown() {
     let place = Place::in_tmp();

@@ -182,6 +182,7 @@ fn a_command_is_followed_as_the_kernel_does() {
 }
 
 /// A caller that gives a flag relies on it.
+// SPEC M1
 #[test]
 fn a_flag_that_does_nothing_is_pointed_out_once() {
     let place = Place::in_tmp();
@@ -214,6 +215,7 @@ fn a_flag_that_does_nothing_is_pointed_out_once() {
     assert_eq!((literal.code, literal.codes()), (Some(125), vec!["literal-path"]));
 }
 
+// SPEC M1
 #[test]
 fn a_path_of_the_projects_file_that_looks_misspelled_is_pointed_out() {
     let place = Place::in_tmp();

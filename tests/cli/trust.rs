@@ -23,6 +23,7 @@ fn stable(text: &str, place: &Place) -> String {
     records.fold(text, |text, record| text.replace(record.unwrap().file_name().to_str().unwrap(), "HASH.json"))
 }
 
+// SPEC T5
 #[test]
 fn trust_shows_what_it_records() {
     let place = widening();
@@ -42,6 +43,7 @@ fn trust_shows_what_it_records() {
     assert_eq!(again.out, said);
 }
 
+// SPEC T5
 #[test]
 fn trust_without_a_terminal_needs_yes() {
     let place = widening();
@@ -52,6 +54,7 @@ fn trust_without_a_terminal_needs_yes() {
     assert!(!place.home().join(".local").exists());
 }
 
+// SPEC T5
 #[test]
 fn a_file_that_opens_nothing_is_not_recorded() {
     let place = Place::in_tmp();
@@ -65,6 +68,7 @@ fn a_file_that_opens_nothing_is_not_recorded() {
     nothing(".agent-sandbox.toml opens nothing beyond your own settings: nothing to trust, nothing was recorded\n");
 }
 
+// SPEC T5
 #[test]
 fn a_file_with_mistakes_is_not_trusted() {
     let place = widening();
@@ -75,6 +79,7 @@ fn a_file_with_mistakes_is_not_trusted() {
 }
 
 /// Commands that start no sandbox warn, and answer all the same.
+// SPEC T4
 #[test]
 fn audit_forms_warn_where_a_run_is_refused() {
     let place = widening();
@@ -114,6 +119,7 @@ fn a_long_list_is_cut_for_people_and_whole_for_tools_and_for_trust() {
 }
 
 /// The command to type leads to the run that was refused: its flags are part of what was refused.
+// SPEC T4
 #[test]
 fn the_command_to_type_makes_the_same_run_start() {
     let place = Place::in_tmp();
@@ -133,6 +139,7 @@ fn the_command_to_type_makes_the_same_run_start() {
     assert_eq!(run(&place, flags.iter().chain(&["--", "true"])).code, Some(0));
 }
 
+// SPEC T8
 #[test]
 fn consents_are_listed_with_what_became_of_their_files() {
     let place = widening();
@@ -161,6 +168,7 @@ fn consents_are_listed_with_what_became_of_their_files() {
     assert_eq!(json["unusable"][0]["because"], "it is damaged");
 }
 
+// SPEC T9
 #[test]
 fn consent_is_taken_back() {
     let place = widening();
@@ -192,6 +200,7 @@ fn consent_is_taken_back() {
 
 /// What a link in the place of a record leads to is not ours to remove, nor is anything in a folder
 /// that others can write.
+// SPEC T8, T9
 #[test]
 fn only_records_of_our_own_are_removed() {
     let place = widening();
@@ -238,6 +247,7 @@ fn trust_takes_the_flags_of_a_policy_but_no_other_file() {
     assert!(!place.home().join(".local").exists());
 }
 
+// SPEC T7
 #[test]
 fn a_folder_that_is_not_ours_takes_no_record() {
     let place = widening();
@@ -252,6 +262,7 @@ fn a_folder_that_is_not_ours_takes_no_record() {
 }
 
 /// A repository could bring the consent along.
+// SPEC T7
 #[test]
 fn a_state_folder_in_the_project_holds_no_consent() {
     let place = widening();

@@ -17,6 +17,7 @@ use crate::{one, plain, rendered, tree};
 
 cases! {
     CreatedDuringRun what_came_to_exist_is_named_with_its_rule after(&tree([]), "", |tree| tree.add("home/u/proj/.envrc"));
+    // SPEC R1
     CreatedDuringRun all_that_came_to_exist_is_named_at_once after(
         &tree(["home/u/.claude/"]),
         "[filesystem]\nexclude = [\"secrets/token\"]\n",
@@ -39,12 +40,14 @@ cases! {
     RepositoryRepaired a_head_that_is_gone_is_put_back after(&repository(), "", |tree| {
         fs::remove_file(tree.real("home/u/proj/.git/HEAD")).unwrap();
     });
+    // SPEC R2
     RepositoryRepaired what_cannot_be_put_back_is_said after(&repository(), "", |tree| {
         fs::rename(tree.real("home/u/proj/.git"), tree.real("home/u/proj/x")).unwrap();
         // The placeholders are out of reach as well, and that is another matter.
         fs::write(tree.real("home/u/proj/.git"), "").unwrap();
     });
 
+    // SPEC R5
     PlantedRepository a_repository_that_names_programs_is_moved_aside after(&repository(), "", |tree| {
         plant(tree, "[core]\n\tfsmonitor = ./evil\n\tbare = false\n[remote \"o\"]\n\turl = ext::sh\n");
     });
@@ -52,22 +55,26 @@ cases! {
         plant(tree, "[core]\n\tfsmonitor = ./evil\n");
         fs::remove_file(tree.real("home/u/proj/.git/index")).unwrap();
     });
+    // SPEC R12
     HiddenNextTime a_tracked_file_that_the_run_changed_is_named {
         let tree = repository();
         tree.add("home/u/proj/.env.test = A=1");
         index_of(&tree, ".env.test", "A=1");
         after(&tree, "", |tree| tree.add("home/u/proj/.env.test = A=2"))
     };
+    // SPEC R13
     NotCheckedOut a_protected_file_of_another_version_is_named {
         let tree = repository();
         tree.add("home/u/proj/.envrc = A=1");
         index_of(&tree, ".envrc", "A=1");
         after(&tree, "", |tree| index_of(tree, ".envrc", "A=2"))
     };
+    // SPEC R11
     HiddenFromGit a_file_whose_changes_git_does_not_show_is_named after(&repository(), "", |tree| {
         tree.add("home/u/proj/one = evil");
         write_index(tree, 0o100_644, *b"\x80\x03one");
     });
+    // SPEC R5
     PlantedRepository an_index_that_tells_nothing_is_moved_aside after(&repository(), "", |tree| {
         tree.add("home/u/proj/.git/index = DIRC, or so");
     });
@@ -85,12 +92,14 @@ cases! {
         fs::rename(tree.real("home/u/proj/new"), tree.real("home/u/proj/.env")).unwrap();
     });
 
+    // SPEC Y4
     ReplacedDuringRun files_that_were_covered_again_are_named with_gaps(&[
         (".env", Gap::Covered),
         (".git/config", Gap::ReadOnly),
         ("settings", Gap::Hidden),
     ]);
     ReplacedDuringRun a_file_that_was_covered_again_is_named with_gaps(&[(".env", Gap::Covered)]);
+    // SPEC Y4
     ReplacedDuringRun a_file_that_could_not_be_covered_again_is_named_with_the_reason with_gaps(&[
         (".env", Gap::Open("no space left on device".to_owned())),
     ]);

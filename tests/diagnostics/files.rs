@@ -24,9 +24,12 @@ cases! {
     InvalidValue a_base_is_one_of_two project("[filesystem]\nbase = \"minimum\"\n");
     WrongType a_home_is_a_word project("[filesystem]\nhome = true\n");
     InvalidValue an_identity_is_one_of_three project("[git]\nidentity = \"me\"\n");
+    // SPEC U5
     InvalidValue an_identity_has_an_address project("[git]\nidentity = { name = \"Agent\" }\n");
+    // SPEC U5
     InvalidValue an_identity_has_a_name_that_is_not_empty
         project("[git]\nidentity = { name = \" \", email = \"agent@localhost\" }\n");
+    // SPEC U5
     InvalidValue an_identity_has_no_control_characters
         project("[git]\nidentity = { name = \"Agent\\nSmith\", email = \"agent@localhost\" }\n");
     WrongType an_identity_is_not_true project("[git]\nidentity = true\n");
@@ -84,11 +87,13 @@ cases! {
     MissingConfig a_requested_file_must_exist
         compiled(&tree([]), &Request { config: Some("strict.toml".into()), ..Request::default() });
 
+    // SPEC L8
     NoHome a_home_that_does_not_exist_is_no_home {
         let mut session = session("/home/u/proj");
         session.env.insert("HOME".into(), "/nowhere".into());
         rendered(&tree([]).compile_as(&session, &Request::default()).1)
     };
+    // SPEC L8
     UnreadableConfig a_link_to_nothing_in_the_place_of_a_file_stops_the_run
         compiled(&tree(["home/u/proj/.agent-sandbox.toml -> gone.toml"]), &Request::default());
     NoHome without_a_home_nothing_runs {
@@ -102,6 +107,7 @@ cases! {
     InvalidCwd the_working_directory_must_be_a_directory
         rendered(&tree(["home/u/proj/file"]).compile("/home/u/proj/file", &Request::default()).1);
 
+    // SPEC L6
     UnsafeRoot the_home_is_no_project rendered(&tree([]).compile("/home/u", &Request::default()).1);
 
     ManyRepositories a_folder_with_many_worktrees_is_read_only {
@@ -111,6 +117,7 @@ cases! {
         }
         compiled(&tree, &Request::default())
     };
+    // SPEC P11
     ManyRepositories an_index_that_names_too_many_submodules_is_announced {
         let tree = tree(["home/u/proj/.git/HEAD = ref: refs/heads/main\n", "home/u/proj/.git/objects/"]);
         let count: u32 = 100_001;

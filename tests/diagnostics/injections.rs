@@ -14,37 +14,51 @@ cases! {
     InvalidValue an_injection_has_a_target project("[[inject]]\nfrom = \"a\"\n");
     WrongType injections_are_tables project("inject = \"a:b\"\n");
 
+    // SPEC J4
     InjectionRefused a_source_must_exist inject([], "missing.md", "CLAUDE.md");
+    // SPEC J4
     InjectionRefused a_hidden_file_is_no_source inject(["home/u/.ssh/id"], "~/.ssh/id", "notes");
+    // SPEC J4
     InjectionRefused a_folder_with_a_hidden_file_is_no_source inject(["home/u/proj/a/sub/.env"], "a", "b");
     InjectionRefused what_is_in_the_private_tmp_is_no_source inject(["tmp/x"], "/tmp/x", "b");
+    // SPEC J4
     InjectionRefused a_socket_is_no_source inject(["home/u/proj/a="], "a", "b");
     InjectionRefused a_fifo_is_no_source fifo();
+    // SPEC J4
     InjectionRefused a_folder_does_not_cover_a_file inject(["home/u/proj/a/x", "home/u/proj/b"], "a", "b");
     InjectionRefused a_file_does_not_cover_a_folder inject(["home/u/proj/a", "home/u/proj/b/x"], "a", "b");
     InjectionRefused a_folder_is_not_injected_into_itself inject(["home/u/proj/a/x"], "a", "a/b");
     InjectionRefused nothing_is_below_a_file inject(["home/u/proj/a", "home/u/proj/b"], "a", "b/c");
     InjectionRefused the_whole_file_system_is_no_target inject(["home/u/proj/a"], "a", "/.");
+    // SPEC J4
     InjectionRefused proc_is_no_target inject(["home/u/proj/a"], "a", "/proc/version");
     InjectionRefused dev_is_no_target inject(["home/u/proj/a"], "a", "/dev/shm/a");
     InjectionRefused our_part_of_run_is_no_target inject(["home/u/proj/a"], "a", "/run/agent-sandbox/plan");
     InjectionRefused the_policy_is_no_target inject(["home/u/proj/a"], "a", ".agent-sandbox.toml");
+    // SPEC J4
     InjectionRefused our_state_is_no_target
         inject(["home/u/proj/a", "home/u/.local/state/agent-sandbox/"], "a", "~/.local/state/agent-sandbox/trust/x");
     InjectionRefused the_list_of_git_is_no_target inject(["home/u/proj/a"], "a", ".git/info/exclude");
+    // SPEC J4
     InjectionRefused a_link_that_can_be_replaced_leads_nowhere
         inject(["home/u/proj/a", "home/u/proj/link -> /home/u/else", "home/u/else/"], "a", "link/b");
     InjectionRefused a_target_that_is_such_a_link inject(["home/u/proj/a", "home/u/proj/b -> c", "home/u/proj/c"], "a", "b");
+    // SPEC J4
     InjectionRefused a_link_in_a_folder_that_is_merged
         inject(["home/u/proj/a/x", "home/u/proj/b/x -> ../c", "home/u/proj/c"], "a", "b");
+    // SPEC J4
     InjectionRefused two_injections_at_one_target
         project_with(["home/u/proj/a"], "[[inject]]\nfrom = \"a\"\nto = \"b\"\n\n[[inject]]\ntext = \"\"\nto = \"./b\"\n");
+    // SPEC J4
     InjectionRefused an_injection_in_another project_with(
         ["home/u/proj/a/sub/x"],
         "[[inject]]\nfrom = \"a\"\nto = \"b\"\n\n[[inject]]\ntext = \"\"\nto = \"b/sub/y\"\n",
     );
+    // SPEC J4
     InjectionRefused a_target_that_git_tracks tracked("CLAUDE.md", false);
+    // SPEC J4
     InjectionRefused a_target_that_a_nested_repository_tracks tracked("sub/CLAUDE.md", false);
+    // SPEC J4
     InjectionRefused an_index_that_is_unclear tracked("new.md", true);
     InjectionRefused what_cannot_be_created_is_no_target inject(["home/u/proj/a", "home/u/.local/state"], "a", "b");
     InjectionRefused without_placeholders_the_target_must_exist {
@@ -52,6 +66,7 @@ cases! {
         let inject = vec![("a".into(), "b".into())];
         compiled(&tree, &Request { inject, no_placeholders: true, ..Request::default() })
     };
+    // SPEC J2
     OtherNames another_name_of_a_file_under_an_injection {
         let tree = tree(["home/u/proj/.env", "home/u/proj/a"]);
         fs::hard_link(tree.real("home/u/proj/.env"), tree.real("home/u/proj/other")).unwrap();
@@ -59,6 +74,7 @@ cases! {
     };
     LiteralPath a_variable_in_a_target_is_not_expanded inject(["home/u/proj/a"], "a", "$HOME/b");
 
+    // SPEC J3
     InjectionSkipped of_a_large_folder_not_all_is_injected {
         let tree = tree(["home/u/proj/out/"]);
         for number in 0..70 {
@@ -66,6 +82,7 @@ cases! {
         }
         compiled(&tree, &Request { inject: vec![("a".into(), "out".into())], ..Request::default() })
     };
+    // SPEC J9
     InjectionSkipped a_harness_leaves_alone_what_git_tracks {
         let tree = tree(["home/u/proj/AGENTS.md", "home/u/proj/CLAUDE.md"]);
         tree.track("home/u/proj");

@@ -38,6 +38,7 @@ cases! {
     UnreadablePath a_table_of_mounts_that_cannot_be_read_stops_the_run
         compiled(&tree(["proc/self/mountinfo/"]), &Request::default());
 
+    // SPEC W2
     WritableLink no_socket_is_shown_through_a_link_that_can_be_replaced project_with(
         ["home/u/.ssh/agent=", "home/u/proj/agent -> /home/u/.ssh/agent"],
         "sockets = [\"agent\"]\n",
@@ -51,11 +52,13 @@ cases! {
         "[filesystem]\nexclude = [\"/srv/work\"]\n",
     );
 
+    // SPEC S2
     BwrapUntrusted a_bwrap_around_a_planted_root_is_not_used {
         let tree = tree(["home/u/proj/.git/", "home/u/proj/sub/.git/"]);
         write_program(&tree.real("home/u/proj/bin/bwrap"), "#!/bin/sh\n");
         bwrap(&tree, "/home/u/proj/sub", &Request::default())
     };
+    // SPEC S2
     BwrapUntrusted a_bwrap_that_is_read_only_in_a_writable_folder_is_not_used {
         let tree = tree([]);
         write_program(&tree.real("home/u/proj/bin/bwrap"), "#!/bin/sh\n");

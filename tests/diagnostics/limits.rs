@@ -28,18 +28,24 @@ cases! {
     InvalidValue a_negative_output_is_refused project("[limits]\noutput = \"-1M\"\n");
     InvalidValue a_tmp_without_room_is_refused project("[limits]\ntmp = \"0M\"\n");
     InvalidValue a_tmp_that_is_smaller_than_a_page_is_refused project("[limits]\ntmp = \"1B\"\n");
+    // SPEC Z1
     InvalidValue a_memory_in_which_nothing_starts_is_refused project("[limits]\nmemory = \"15M\"\n");
     InvalidValue a_fraction_of_a_size_is_refused project("[limits]\nmemory = \"1.5G\"\n");
     InvalidValue no_processor_at_all_is_refused project("[limits]\ncpus = 0.0\n");
     InvalidValue a_negative_number_of_processors_is_refused project("[limits]\ncpus = -1\n");
     InvalidValue a_thousandth_of_a_processor_is_refused project("[limits]\ncpus = 1.555\n");
+    // SPEC Z1
     InvalidValue a_limit_of_an_embedding_program_is_checked
         compiled(&tree([]), &Request { limits: vec![Limit::Memory(1)], ..Request::default() });
 
+    // SPEC Z8
     LimitUnavailable time_needs_a_supervisor limited("time = \"30m\"", &Request { exec: true, ..Request::default() });
+    // SPEC Z8
     LimitUnavailable memory_needs_a_supervisor limited("memory = \"4G\"", &Request { exec: true, ..Request::default() });
+    // SPEC Z8
     LimitUnavailable processes_need_a_guard
         limited("processes = 9", &Request { no_guard: true, ..Request::default() });
+    // SPEC Z6
     LimitUnavailable the_hosts_tmp_cannot_be_limited
         shown_tmp("[filesystem]\ntmp = \"host\"\n[limits]\ntmp = \"1G\"\n");
     LimitUnavailable a_tmp_that_a_rule_shows_cannot_be_limited
@@ -51,6 +57,7 @@ cases! {
     LimitUnavailable a_cgroup_without_the_file_says_so one(
         Report::LimitRefused(LimitKind::Memory, "`memory.max` does not appear in `/sys/fs/cgroup/x`".to_owned()).diagnostic()
     );
+    // SPEC Z7
     BwrapUntrusted a_program_that_makes_scopes_must_not_be_planted {
         let tree = tree(["run/user/1000/systemd/private"]);
         for program in ["home/u/proj/bin/systemd-run", "usr/bin/env"] {
@@ -59,6 +66,7 @@ cases! {
         scope(&tree, Some("/run/user/1000"))
     };
 
+    // SPEC Z8
     IncompleteForm a_printed_command_has_no_supervisor {
         let tree = tree([]);
         tree.add("home/u/proj/.agent-sandbox.toml = [limits]\ntime = \"30m\"\nmemory = \"4G\"\n");

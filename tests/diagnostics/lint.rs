@@ -66,6 +66,7 @@ fn changed() -> String {
 }
 
 cases! {
+    // SPEC Z9
     TmpBeyondMemory a_tmp_that_is_larger_than_the_memory_is_pointed_out
         found([], "[limits]\nmemory = \"2G\"\n");
     ShadowedRule a_rule_that_always_loses_is_pointed_out
@@ -75,9 +76,11 @@ cases! {
     UnblockedPath what_could_be_created_is_pointed_out found([], "[filesystem]\nro = ['deploy/keys']\n");
     RedundantRule a_rule_that_changes_nothing_is_pointed_out
         found(["home/u/.config/"], "[filesystem]\nro = ['~/.config']\n");
+    // SPEC N3
     GlobAsName a_folder_that_a_pattern_cannot_mean_is_pointed_out
         found(["home/u/proj/app/[id]/page.tsx"], "[filesystem]\nro = ['app/[id]/**']\n");
     UnusedPreset a_preset_that_nothing_names_is_pointed_out found([], "[presets.team]\nro = ['Makefile']\n");
+    // SPEC N5
     HardLink another_name_of_a_hidden_file_is_pointed_out
         found(["home/u/proj/keys/a", "home/u/proj/b => home/u/proj/keys/a"], "[filesystem]\nexclude = ['keys']\n");
     VisibleSecret a_key_in_sight_is_pointed_out found([KEY], "");
@@ -89,6 +92,7 @@ cases! {
     WritablePath a_writable_folder_on_path_is_pointed_out
         found_as(["home/u/proj/bin/"], "", &with_path("/usr/bin:/home/u/proj/bin"));
     WritablePath a_missing_folder_on_path_is_pointed_out found_as([], "", &with_path("bin"));
+    // SPEC N10
     SharedStore a_store_that_is_linked_into_projects_is_pointed_out found(["home/u/.cache/uv/archive/"], "");
     AlreadyThere a_policy_is_not_overwritten
         init(|place| place.write("home/code/project/.agent-sandbox.toml", ""));

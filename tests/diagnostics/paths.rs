@@ -36,40 +36,49 @@ cases! {
         ["home/u/proj/out -> away"],
         "[filesystem]\nro = [{ path = \"out\", if-missing = \"block\" }]\n",
     );
+    // SPEC M4
     PlaceholderFailed hooks_are_not_blocked_through_a_link_to_nothing project_with(
         ["home/u/proj/.git/HEAD = ref: refs/heads/main", "home/u/proj/.git/objects/", "home/u/proj/.git/hooks -> away"],
         "",
     );
     // Where the folder should be, a file stands.
+    // SPEC M8
     PlaceholderFailed what_cannot_be_noted_cannot_be_blocked project_with(
         ["home/u/.local/state"],
         "[filesystem]\npresets = [\"!@autorun\"]\nro = [{ path = \"a\", if-missing = \"block\" }]\n",
     );
+    // SPEC M8
     PlaceholdersOff without_a_state_folder_presets_cannot_block project_with(
         ["home/u/.local/state", "home/u/.config/Code/"],
         "",
     );
 
+    // SPEC G6
     UnreadablePath a_folder_that_cannot_be_searched_stops_a_protective_glob unreadable_folder();
+    // SPEC G6
     UnreadablePath a_name_that_the_system_refuses_stops_the_run compiled(
         &tree([]),
         &Request { exclude: vec!["n".repeat(256).into()], ..Request::default() },
     );
 
+    // SPEC P16
     NoCopy settings_that_are_not_understood_are_hidden
         project_with(["home/u/.m2/settings.xml = <settings><password>T0KEN</settings>"], "");
     NoCopy of_many_files_that_are_not_understood_one_is_named project_with(
         ["home/u/proj/a/.yarnrc.yml = {npmAuthToken: T0KEN}", "home/u/proj/b/.yarnrc.yml = {npmAuthToken: T0KEN}"],
         "",
     );
+    // SPEC P16
     NoCopy a_rule_of_the_user_is_the_way_out {
         let settings = ["home/u/proj/a/.yarnrc.yml = {npmAuthToken: T0KEN}"];
         assert_eq!(project_with(settings, "[filesystem]\nexclude = ['a/.yarnrc.yml']\n"), "");
         project_with(settings, "")
     };
     NoCopy settings_that_are_no_regular_file_are_hidden project_with(["home/u/.npmrc="], "");
+    // SPEC P16
     NoCopy settings_that_are_too_large_are_hidden
         project_with([format!("home/u/.npmrc = _auth={}", "x".repeat(1 << 20)).as_str()], "");
+    // SPEC P16
     NoCopy more_copies_than_there_is_room_for_are_hidden {
         let tree = tree([]);
         for n in 10..43 {
@@ -89,15 +98,18 @@ cases! {
     ReservedPath dev_is_the_sandbox_s_own project_with(["dev/kvm"], "[filesystem]\nro = [\"/dev/kvm\"]\n");
     ReservedPath run_is_the_sandbox_s_own project_with(["run/"], "[filesystem]\nrw = [\"/run\"]\n");
 
+    // SPEC D4
     ReadOnlyDevice a_device_is_granted_or_hidden_but_never_read_only read_only_device();
 
     ProtectedPath our_own_file_stays_read_only project("[filesystem]\nrw = [\".agent-sandbox.toml\"]\n");
 
+    // SPEC G4
     AmbiguousPattern a_file_with_the_name_of_a_pattern_is_pointed_out project_with(
         ["home/u/proj/app/[id]/page.tsx", "home/u/proj/app/i/page.tsx"],
         "[filesystem]\nro = [\"app/[id]/page.tsx\"]\n",
     );
 
+    // SPEC G9
     LiteralPath a_variable_is_not_expanded project("[filesystem]\nexclude = [\"$HOME/.ssh\"]\n");
     LiteralPath the_home_of_somebody_else_is_not_expanded project("[filesystem]\nro = [\"~ada/work\"]\n");
     LiteralPath nothing_is_opened_by_a_variable project("[filesystem]\nrw = [\"$HOME/data\"]\n");
@@ -105,21 +117,26 @@ cases! {
         "[filesystem]\nrw = [{ path = \"~ada/work\", if-missing = \"create\" }]\n",
     );
     LiteralPath another_variable_is_not_expanded project("[filesystem]\nro = [\"$WORK/data\"]\n");
+    // SPEC G9
     LiteralPath a_variable_names_no_socket project("sockets = [\"$SSH_AUTH_SOCK\"]\n");
+    // SPEC G9
     LiteralPath a_home_in_braces_is_not_expanded project("[filesystem]\nexclude = [\"{~/.ssh,~/.aws}\"]\n");
 
     HiddenTarget what_is_hidden_is_not_opened_by_way_of_a_link {
         let tree = tree(["home/u/work/out -> ../.ssh", "home/u/.ssh/key"]);
         compiled(&tree, &Request { rw: vec!["/home/u/work/out".into()], ..Request::default() })
     };
+    // SPEC G8
     WritableLink nothing_is_opened_through_a_link_that_can_be_replaced project_with(
         ["home/u/data/", "home/u/proj/out -> ../data"],
         "[filesystem]\nrw = [\"out\"]\n",
     );
+    // SPEC G8
     WritableLink our_own_file_is_not_a_link_that_can_be_replaced {
         let tree = tree(["home/u/proj/ci/policy.toml", "home/u/proj/.agent-sandbox.toml -> ci/policy.toml"]);
         compiled(&tree, &Request::default())
     };
+    // SPEC G8
     ReplaceableLink a_protection_that_hangs_on_a_link_is_pointed_out project_with(
         ["home/u/proj/shared/hooks/", "home/u/proj/hooks -> shared/hooks"],
         "[filesystem]\nro = [\"hooks\"]\n",
@@ -141,6 +158,7 @@ cases! {
         let request = Request { home: Some(Home::Private), presets: vec!["!all".into()], ..Request::default() };
         rendered(&tree([]).compile("/home/u/proj", &request).1)
     };
+    // SPEC O7
     ExcludedCwd a_working_directory_beside_a_minimal_base_does_not_exist {
         let request = Request { base: Some(BaseTree::Minimal), presets: vec!["!all".into()], ..Request::default() };
         rendered(&tree(["srv/work/"]).compile("/srv/work", &request).1)
@@ -155,6 +173,7 @@ cases! {
         rendered(&tree(["tmp/work/"]).compile("/tmp/work", &request).1)
     };
 
+    // SPEC B14
     TooManyWords too_many_mounts_name_the_rules_that_cost_most too_many_words();
 
     NoDockerSocket docker_without_a_socket_is_pointed_out project("docker = true\n");

@@ -14,6 +14,7 @@ use crate::support::{Place, Tree, abs, session, stderr};
 use crate::{compiled, rendered, tree};
 
 cases! {
+    // SPEC Q5
     PrivateKept changes_of_a_private_file_are_reported after(".gemini/settings.json", "{}", None, r#"{"a": {"b": 1}, "theme": "x", "hooks": {}}"#);
     PrivateKept settings_of_git_are_reported_with_the_command_that_sets_them after(
         "proj/.git/config",
@@ -47,6 +48,7 @@ cases! {
         "[core]\n\tbare = false\n[alias]\n\tst = x\n",
     );
 
+    // SPEC Q10
     PrivateFailed copies_in_a_folder_of_others_are_not_read {
         let place = Place::in_tmp();
         let folder = place.home().join(".local/state/agent-sandbox/private");

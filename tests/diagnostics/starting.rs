@@ -38,7 +38,9 @@ cases! {
         write_program(&tree.real("home/u/proj/bin/bwrap"), "#!/bin/sh\n");
         find_bwrap(&tree, "/home/u/proj/bin:/usr/bin")
     };
+    // SPEC S14
     BwrapTooOld a_flag_that_bwrap_lacks_is_named_with_a_release_that_has_it without_perms();
+    // SPEC S2
     BwrapUntrusted a_bwrap_in_a_writable_cache_is_not_used {
         let tree = tree([]);
         write_program(&tree.real("home/u/.cache/tools/bwrap"), "#!/bin/sh\n");
@@ -62,7 +64,9 @@ cases! {
         one(launch::own_sandbox(&tree([]).host(), &compiled.unwrap(), &["codex".into()]).unwrap())
     };
 
+    // SPEC C8
     ProtectionMissing a_protection_that_is_not_to_be_had_is_named lacking("");
+    // SPEC C8
     ProtectionRequired a_protection_that_the_policy_requires_stops_the_run
         lacking("require = [\"landlock\", \"seccomp\"]\n");
     ProtectionRequired bwrap_alone_is_not_the_guard_that_a_policy_requires {
@@ -70,6 +74,7 @@ cases! {
         said_of(&tree, &alone(), &machine())
     };
 
+    // SPEC C1
     GuardRefused a_guard_without_its_plan_starts_nothing {
         stderr(&Place::in_tmp().agent_sandbox().args(["__guard", "--", "true"]).output().unwrap())
     };
@@ -79,11 +84,13 @@ cases! {
         stderr(&Place::in_tmp().agent_sandbox().arg("__verify").output().unwrap())
     };
 
+    // SPEC S5
     OpenDirectory a_directory_on_standard_input_is_refused {
         let place = Place::in_tmp();
         let folder = fs::File::open(place.path()).unwrap();
         stderr(&place.agent_sandbox().args(["--", "true"]).stdin(folder).output().unwrap())
     };
+    // SPEC S5
     UnsafeStream a_file_that_is_not_even_opened_is_refused {
         let place = Place::in_tmp();
         place.write("file", "");

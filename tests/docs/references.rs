@@ -1,9 +1,8 @@
 //! Files, headings and tests that the documents name.
 
-use std::fs;
 use std::path::Path;
 
-use super::markdown::{anchors, code_spans, links};
+use super::markdown::{anchors, links};
 use super::{document, documents, top};
 
 #[test]
@@ -56,63 +55,4 @@ fn every_decision_has_the_number_of_its_file() {
         count += 1;
     }
     assert!(count > 25, "{count}");
-}
-
-/// The rules of SPEC.md: `- **L1** …`.
-fn rules(spec: &str) -> Vec<&str> {
-    let names = spec.lines().filter_map(|line| line.strip_prefix("- **")?.split_once("**")).map(|(name, _)| name);
-    let is_rule = |name: &&str| name.len() > 1 && name[1..].bytes().all(|b| b.is_ascii_digit());
-    names.filter(is_rule).collect()
-}
-
-/// The rows of "Where each rule is held": the rule, and what is said to hold it, as (path, name of
-/// a test).
-fn holders(spec: &str) -> Vec<(&str, Vec<(&str, &str)>)> {
-    let (_, table) = spec.split_once("Where each rule is held").expect("SPEC.md says `Where each rule is held`");
-    let rows = table.lines().filter(|line| line.starts_with("| `"));
-    rows.map(|row| {
-        let spans = code_spans(row);
-        let tests = spans[1..].iter().filter_map(|span| span.split_once(": ")).collect();
-        (spans[0], tests)
-    })
-    .collect()
-}
-
-#[test]
-fn every_rule_of_the_specification_is_held_by_a_test() {
-    let spec = document("SPEC.md");
-    let rules = rules(&spec);
-    assert!(rules.len() > 40, "{rules:?}");
-    let holders = holders(&spec);
-    for (at, rule) in rules.iter().enumerate() {
-        assert!(!rules[..at].contains(rule), "SPEC.md has two rules called `{rule}`");
-        let held = holders.iter().any(|(name, tests)| name == rule && !tests.is_empty());
-        assert!(held, "`{rule}` has no row with a test in SPEC.md");
-    }
-    for (name, _) in &holders {
-        assert!(rules.contains(name), "SPEC.md has a row for `{name}`, and no such rule");
-    }
-}
-
-#[test]
-fn every_test_that_the_specification_names_exists() {
-    for (rule, tests) in holders(&document("SPEC.md")) {
-        for (path, name) in tests {
-            let found = top().join(path);
-            assert!(found.exists(), "`{rule}`: there is no {path}");
-            assert!(holds(&found, name), "`{rule}`: {path} has no `{name}`");
-        }
-    }
-}
-
-/// Whether `name` is a whole word in the file, in a file below the folder, or the name of one.
-fn holds(path: &Path, name: &str) -> bool {
-    if path.is_dir() {
-        let mut entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
-        return entries.any(|entry| entry.file_stem().is_some_and(|stem| stem == name) || holds(&entry, name));
-    }
-    let Ok(text) = fs::read_to_string(path) else { return false };
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices(name)
-        .any(|(at, _)| !text[..at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part))
 }

@@ -9,6 +9,7 @@ use crate::support::Place;
 for_both!(a_run_starts_beside_another_that_writes);
 
 /// Its files come and go all the time, and nothing of that is the business of a rule.
+// SPEC C12
 fn a_run_starts_beside_another_that_writes(place: &Place) {
     const WORK: &str = "
 import os, sys

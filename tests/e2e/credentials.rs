@@ -17,6 +17,7 @@ for_both!(
 const NPMRC: &str = "registry=https://r.example/\n//r.example/:_authToken=T0KEN\n";
 const COPY: &str = "registry=https://r.example/\n";
 
+// SPEC P16
 fn a_copy_shows_the_settings_without_the_credentials(place: &Place) {
     place.write("home/.npmrc", NPMRC);
     write(place, "web/.npmrc", NPMRC);
@@ -38,6 +39,7 @@ fn a_copy_shows_the_settings_without_the_credentials(place: &Place) {
 }
 
 /// The host writes into its file during the run; the command still has the copy of the start.
+// SPEC P16
 fn a_copy_does_not_follow_the_host(place: &Place) {
     place.write("home/.npmrc", NPMRC);
     let mut child = sandbox(place)
@@ -55,12 +57,14 @@ fn a_copy_does_not_follow_the_host(place: &Place) {
     assert_eq!(shell(place, "cat ~/.npmrc"), format!("{COPY}save-exact=true\n"), "the next run has the new settings");
 }
 
+// SPEC P16
 fn a_file_without_credentials_can_be_written(place: &Place) {
     write(place, ".npmrc", "save-exact=true\n//r.example/:_authToken=${NPM_TOKEN}\n");
     shell(place, "echo fund=false >>.npmrc");
     assert!(fs::read_to_string(place.project().join(".npmrc")).unwrap().ends_with("fund=false\n"));
 }
 
+// SPEC P16
 fn a_rule_of_the_user_shows_the_file_itself(place: &Place) {
     place.write("home/.npmrc", NPMRC);
     write(place, ".npmrc", NPMRC);

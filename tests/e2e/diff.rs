@@ -27,6 +27,7 @@ for p in "$@"; do
     elif cat "$p" >/dev/null 2>&1; then echo read-only; else echo hidden; fi
 done"#;
 
+// SPEC F5
 fn witnesses_are_true_in_both_sandboxes(place: &Place) {
     for file in ["data/sub/x", "data/y", "more/z", "vault/v"] {
         place.write(format!("home/{file}"), "host");

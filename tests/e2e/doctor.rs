@@ -54,6 +54,7 @@ fn is_missing(diagnosis: &Value, name: &str, found: &str) {
     assert!(finding["effect"].is_string() && finding["remedy"].is_string(), "{finding:#}");
 }
 
+// SPEC H2
 fn a_machine_that_works_is_said_to_work(place: &Place) {
     place.renew_home();
     let before = snapshot(&place.project());
@@ -86,6 +87,7 @@ fn a_policy_with_errors_is_told_of_beside_a_machine_that_works(place: &Place) {
     assert!(text.ends_with("works here; the policy here has errors: `agent-sandbox check`\n"), "{text}");
 }
 
+// SPEC H1
 fn a_machine_without_bwrap_is_told_how_to_get_it(place: &Place) {
     let (found, _) = doctor(sandbox(place).env("PATH", place.path()));
     for name in ["bwrap", "trial start"] {
@@ -94,6 +96,7 @@ fn a_machine_without_bwrap_is_told_how_to_get_it(place: &Place) {
     assert_eq!(found["bwrap-features"], Value::Array(Vec::new()));
 }
 
+// SPEC H2
 fn a_bwrap_that_fails_is_found_by_trying(place: &Place) {
     let fails = "case \"$1\" in --version|--help) words=(\"$@\") ;; *) echo 'bwrap: No permissions to create new namespace' >&2; exit 1 ;; esac";
     let (found, code) = diagnosis(&with_bwrap(place, fails, &["doctor", "--json"]));
@@ -119,6 +122,7 @@ fn a_bwrap_that_a_command_could_have_planted_is_none(place: &Place) {
 }
 
 /// The limit is set in a user namespace of its own, so no other process is affected.
+// SPEC H1
 fn user_namespaces_that_are_off_are_named(place: &Place) {
     let limit = "/proc/sys/user/max_user_namespaces";
     let before = fs::read_to_string(limit).unwrap();
@@ -131,6 +135,7 @@ fn user_namespaces_that_are_off_are_named(place: &Place) {
     assert_eq!(fs::read_to_string(limit).unwrap(), before);
 }
 
+// SPEC H2
 fn a_sandbox_is_no_place_for_another(place: &Place) {
     policy(place, "");
     let output = sandbox(place).arg("--").arg(binary()).args(["--allow-root", "doctor", "--json"]).output().unwrap();
@@ -139,18 +144,21 @@ fn a_sandbox_is_no_place_for_another(place: &Place) {
     assert_eq!(finding(&found, "user namespaces")["status"], "limited");
 }
 
+// SPEC H1
 fn a_state_folder_that_cannot_be_written_is_a_limit(place: &Place) {
     place.write("home/file", "");
     let (found, code) = doctor(sandbox(place).env("XDG_STATE_HOME", place.home().join("file/none")));
     assert_eq!((code, &finding(&found, "state folder")["status"]), (Some(0), &Value::from("limited")), "{found:#}");
 }
 
+// SPEC H2
 fn root_without_the_flag_is_told_of_it(place: &Place) {
     let (found, _) = doctor(&mut marked(place, &[]));
     is_missing(&found, "caller", "refusing to run as root");
     assert!(finding(&found, "caller")["remedy"].as_str().unwrap().contains("--allow-root"));
 }
 
+// SPEC H2
 fn root_in_a_container_is_told_that_it_may(place: &Place) {
     let (found, code) = doctor(&mut marked(place, &["/.dockerenv"]));
     let caller = finding(&found, "caller");

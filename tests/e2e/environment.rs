@@ -87,6 +87,7 @@ const OF_THE_HOST: [&str; 34] = [
     "ZELLIJ",
 ];
 
+// SPEC E4
 fn what_leads_to_the_host_is_unset(place: &Place) {
     policy(place, "");
     let found = |place: &Place| {
@@ -109,6 +110,7 @@ fn what_leads_to_the_host_is_unset(place: &Place) {
 }
 
 /// Where uv is on PATH, and not over the caller's own value.
+// SPEC P14
 fn a_preset_sets_variables_for_programs_that_are_here(place: &Place) {
     let presets = |entries: &str| {
         place.write("home/.config/agent-sandbox/config.toml", format!("[filesystem]\npresets = {entries}\n"));
@@ -137,6 +139,7 @@ fn a_preset_sets_variables_for_programs_that_are_here(place: &Place) {
 }
 
 /// The kernel keeps what each process was started with, bwrap's own included.
+// SPEC E1
 fn what_is_unset_shows_nowhere(place: &Place) {
     const LOOK: &str =
         "cat /proc/1/environ /proc/self/environ /proc/$$/environ /proc/*/environ /proc/*/cmdline 2>/dev/null; true";
@@ -170,6 +173,7 @@ fn command_lines(process: u32) -> Vec<u8> {
     lines
 }
 
+// SPEC E1
 fn a_value_of_the_policy_is_in_no_command_line(place: &Place) {
     env_policy(place, "set = { TOKEN = 'of-the-policy' }");
     let mut command = sandbox(place);
@@ -193,6 +197,7 @@ fn a_value_of_the_policy_is_in_no_command_line(place: &Place) {
     assert!(set.iter().all(|after| after.starts_with("AGENT_SANDBOX\0")), "{lines}");
 }
 
+// SPEC E6
 fn the_runtime_directory_is_the_private_one(place: &Place) {
     policy(place, "");
     place.write("home/runtime/bus", "host");
@@ -212,6 +217,7 @@ fn the_runtime_directory_is_the_private_one(place: &Place) {
     assert_eq!(shell(place, "echo ${XDG_RUNTIME_DIR-unset}"), "unset\n");
 }
 
+// SPEC E5
 fn without_inheriting_little_is_left_and_tools_run(place: &Place) {
     env_policy(place, "inherit = false\npass = ['GIT_*']\nset = { OWN = 'x' }");
     let command = || {
@@ -235,6 +241,7 @@ fn without_inheriting_little_is_left_and_tools_run(place: &Place) {
     assert_eq!(said, ["AGENT_SANDBOX=1".to_owned(), format!("PWD={}", place.project().display())]);
 }
 
+// SPEC E10
 fn the_command_is_looked_up_in_the_path_that_it_gets(place: &Place) {
     write_program(&place.project().join("tools/own-tool"), "#!/bin/sh\necho \"$PATH\"\n");
     place.give_away();
@@ -264,6 +271,7 @@ fn called(command: &mut Command) -> &mut Command {
     command.envs([("CI", "caller"), ("DISPLAY", ":0"), ("SSH_AUTH_SOCK", "/x"), ("TERM", "dumb"), ("pass", "x")])
 }
 
+// SPEC E9
 fn the_printed_script_gives_the_environment_of_a_run(place: &Place) {
     for entries in POLICIES {
         env_policy(place, entries);
@@ -296,6 +304,7 @@ fn the_printed_script_gives_the_environment_of_a_run(place: &Place) {
     assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
 }
 
+// SPEC E9
 fn the_json_form_gives_the_environment_of_a_run_and_of_the_model(place: &Place) {
     for entries in POLICIES {
         env_policy(place, entries);
@@ -333,6 +342,7 @@ fn a_variable_of_the_loader_reaches_the_command_alone(place: &Place) {
 }
 
 /// A library that bwrap loads runs outside of the sandbox.
+// SPEC E8
 fn a_library_of_the_policy_is_not_loaded_into_bwrap(place: &Place) {
     write(place, ".agent-sandbox.toml", format!("{BASE_ONLY}\n[env]\nset = {{ LD_PRELOAD = './planted.so' }}\n"));
     write(place, "planted.so", "no library");

@@ -54,6 +54,7 @@ fn calls(place: &Place) -> Vec<String> {
 
 /// A guarded start is refused after it failed. The others, which nobody could explain afterwards,
 /// start nothing.
+// SPEC S14
 fn a_bwrap_without_perms_is_refused(place: &Place) {
     policy(place, "exclude = ['hidden']");
     write(place, "hidden/file", "host");
@@ -66,6 +67,7 @@ fn a_bwrap_without_perms_is_refused(place: &Place) {
     }
 }
 
+// SPEC S14
 fn without_disable_userns_there_are_no_user_namespaces_either(place: &Place) {
     policy(place, "");
     bwrap_without(place, &["--disable-userns", "--assert-userns-disabled"]);
@@ -76,6 +78,7 @@ fn without_disable_userns_there_are_no_user_namespaces_either(place: &Place) {
     }
 }
 
+// SPEC S14
 fn a_guarded_start_asks_bwrap_nothing(place: &Place) {
     policy(place, "");
     bwrap_without(place, &[]);
@@ -84,6 +87,7 @@ fn a_guarded_start_asks_bwrap_nothing(place: &Place) {
     assert_eq!(calls(place), ["--die-with-parent"]);
 }
 
+// SPEC S14
 fn without_a_guard_each_start_asks_once(place: &Place) {
     policy(place, "");
     bwrap_without(place, &[]);
@@ -95,6 +99,7 @@ fn without_a_guard_each_start_asks_once(place: &Place) {
     assert_eq!(called, ["--help", "--die-with-parent", "--help", "--die-with-parent"]);
 }
 
+// SPEC S14
 fn in_a_container_a_start_without_a_guard_is_tried_first(place: &Place) {
     policy(place, "");
     bwrap_without(place, &[]);

@@ -32,6 +32,7 @@ sys.stdin.read()
 ";
 
 /// The settings may name paths that have to be protected.
+// SPEC P8
 fn settings_that_cannot_be_read_for_the_moment_stop_the_start(place: &Place) {
     outside(
         place,
@@ -282,6 +283,7 @@ fn excluded_tracked_files_leave_the_index_alone(place: &Place) {
     assert_eq!(outside(place, &project, "git log --format=%s"), "tracked\nfirst\n");
 }
 
+// SPEC P6
 fn a_tracked_env_file_is_left_alone_until_it_differs(place: &Place) {
     let project = repository(place);
     write(place, ".env", "PUBLIC=1\n");
@@ -299,6 +301,7 @@ fn a_tracked_env_file_is_left_alone_until_it_differs(place: &Place) {
 }
 
 /// Without supervision no process removes a file that was created as a mount point.
+// SPEC M5
 fn without_supervision_a_missing_list_stays_missing(place: &Place) {
     write(place, ".env", "secret");
     outside(place, &place.project(), "git init -q --template= .");

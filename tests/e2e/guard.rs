@@ -25,6 +25,7 @@ everywhere!(
     bwrap_alone_forbids_user_namespaces_and_injection,
 );
 
+// SPEC C3, C4
 fn no_user_namespace_can_be_made_inside(place: &Place) {
     policy(place, "");
     let script = "unshare --user true 2>/dev/null && echo made; cat /proc/self/status | grep -E 'Cap(Prm|Eff|Bnd)'";
@@ -34,6 +35,7 @@ fn no_user_namespace_can_be_made_inside(place: &Place) {
     assert!(said.contains("CapEff:\t0000000000000000") && said.contains(bounding), "{said}");
 }
 
+// SPEC C4
 fn user_namespaces_are_there_on_request(place: &Place) {
     write(place, ".agent-sandbox.toml", "nested = true\n");
     let output =
@@ -41,6 +43,7 @@ fn user_namespaces_are_there_on_request(place: &Place) {
     assert_eq!(succeeded(output.unwrap()), "made\n");
 }
 
+// SPEC C9
 fn a_command_of_many_words_runs(place: &Place) {
     policy(place, "");
     let words: Vec<String> = (0..12_000).map(|number| number.to_string()).collect();
@@ -84,6 +87,7 @@ drop "$@"
 pub const NO_NAMESPACES: &str = r#"words=(); for word in "$@"; do
     [ "$word" = --chdir ] && [[ "$*" != *--disable-userns* ]] && words+=(--unshare-user --disable-userns); words+=("$word"); done"#;
 
+// SPEC C2
 fn a_mount_that_was_left_out_is_noticed(place: &Place) {
     write(place, "hidden/secret", "canary");
     write(place, "hidden/open/file", "");
@@ -95,6 +99,7 @@ fn a_mount_that_was_left_out_is_noticed(place: &Place) {
     assert_eq!(stdout(&with_bwrap(place, DROP, &without)), "canary");
 }
 
+// SPEC C2, C11
 fn a_folder_that_was_swapped_is_noticed(place: &Place) {
     place.write("home/.ssh/key", "canary");
     write(place, "out/file", "");
@@ -120,6 +125,7 @@ fn a_folder_that_was_swapped_is_noticed(place: &Place) {
     );
 }
 
+// SPEC C11
 fn what_goes_while_the_sandbox_is_set_up_is_looked_for_again(place: &Place) {
     policy(place, "exclude = ['**/.env*']");
     write(place, "sub/.env", "secret");
@@ -138,6 +144,7 @@ fn what_goes_while_the_sandbox_is_set_up_is_looked_for_again(place: &Place) {
     assert_eq!(stderr(&output).matches("error[").count(), 1, "{}", stderr(&output));
 }
 
+// SPEC C2
 fn what_bwrap_left_writable_is_closed(place: &Place) {
     policy(place, "");
     let open = r#"words=("$@"); for i in "${!words[@]}"; do
@@ -166,6 +173,7 @@ fn without_supervision_the_second_stage_speaks_as_it_is_told(place: &Place) {
     assert!(said(&["--message-format=json"]).starts_with('{'));
 }
 
+// SPEC C10
 fn a_library_of_the_guard_that_the_policy_hides_is_an_error(place: &Place) {
     let library = fs::read_to_string("/proc/self/maps").unwrap();
     let Some(library) = library.split_whitespace().find(|word| word.contains("/libc.so")) else { return };
@@ -174,6 +182,7 @@ fn a_library_of_the_guard_that_the_policy_hides_is_an_error(place: &Place) {
     failed(&run(place, &["--", "true"]), 125, "error[guard-unavailable]: the guard needs `");
 }
 
+// SPEC C5
 fn the_kernels_settings_cannot_be_changed(place: &Place) {
     policy(place, "");
     // What is written is what is there, in case it works after all.
@@ -211,6 +220,7 @@ fn abstract_listener(place: &Place) -> (UnixListener, String) {
     (UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap(), name)
 }
 
+// SPEC C6, C7
 #[cfg(target_arch = "x86_64")]
 fn what_reaches_past_mounts_is_refused(place: &Place) {
     policy(place, "");
@@ -226,6 +236,7 @@ fn what_reaches_past_mounts_is_refused(place: &Place) {
     }
 }
 
+// SPEC C9
 #[cfg(target_arch = "x86_64")]
 fn bwrap_alone_forbids_user_namespaces_and_injection(place: &Place) {
     policy(place, "");
@@ -238,6 +249,7 @@ fn bwrap_alone_forbids_user_namespaces_and_injection(place: &Place) {
 }
 
 /// Such an installation gives capabilities to nobody but root, and the guard needs none from it.
+// SPEC C8, Y5
 #[test]
 fn a_setuid_bwrap_has_a_guard() {
     let place = Place::outside_tmp();

@@ -1,4 +1,4 @@
-//! A home and a base of the sandbox's own (SPEC section 24).
+//! A home and a base of the sandbox's own (SPEC section 25).
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -33,6 +33,7 @@ fn in_home(place: &Place, names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(|name| place.home().join(name)).collect()
 }
 
+// SPEC O2
 fn a_private_home_shows_what_rules_open_and_nothing_else(place: &Place) {
     for file in [".bashrc", ".ssh/id", ".npmrc", ".config/fish/config.fish", ".cache/a", ".claude/history", "other/a"] {
         place.write(format!("home/{file}"), "x");
@@ -47,6 +48,7 @@ fn a_private_home_shows_what_rules_open_and_nothing_else(place: &Place) {
     assert_eq!(probe(place, PRIVATE, &shown), vec![Found::rw("file"); 3]);
 }
 
+// SPEC O1
 fn what_a_command_writes_in_a_private_home_is_gone_after_the_run(place: &Place) {
     place.write("home/.profile", "as it was\n");
     let script = "echo x >~/.foorc && echo x >~/.profile && mkdir ~/.config && cat ~/.foorc ~/.profile; ls -A ~/code";
@@ -56,6 +58,7 @@ fn what_a_command_writes_in_a_private_home_is_gone_after_the_run(place: &Place) 
     assert_eq!(shell_with(place, PRIVATE, "ls ~/.foorc ~/.profile 2>/dev/null; true"), "");
 }
 
+// SPEC O2
 fn a_users_own_rules_show_paths_in_a_private_home(place: &Place) {
     policy(place, "home = 'private'\nro = ['~/.vimrc', '~/doc']\nrw = ['~/data']\nexclude = ['~/data/keys']\n");
     for file in [".vimrc", "doc/a", "data/a", "data/keys/a"] {
@@ -66,6 +69,7 @@ fn a_users_own_rules_show_paths_in_a_private_home(place: &Place) {
     assert_eq!(probe::<&str>(place, &[], &paths), expected);
 }
 
+// SPEC O3
 fn programs_of_the_home_on_path_run_in_a_private_home(place: &Place) {
     place.write("home/tools/bin/tool", "");
     write_program(&place.home().join("tools/bin/tool"), "#!/bin/sh\necho ran\n");
@@ -78,6 +82,7 @@ fn programs_of_the_home_on_path_run_in_a_private_home(place: &Place) {
     assert!(stderr(&output).contains("Read-only file system"), "{output:?}");
 }
 
+// SPEC O3
 fn the_library_of_a_program_of_the_home_shows(place: &Place) {
     place.write("home/.nvm/lib/text", "ran\n");
     place.write("home/sdk-of-mine/lib/text", "by a variable\n");
@@ -87,6 +92,7 @@ fn the_library_of_a_program_of_the_home_shows(place: &Place) {
     assert_eq!(succeeded(command.output().unwrap()), "ran\nby a variable\n");
 }
 
+// SPEC O4
 fn links_lead_to_what_shows_in_a_private_home(place: &Place) {
     place.write("home/dotfiles/claude/history", "x");
     place.write("home/dotfiles/gitconfig", "[user]\n");
@@ -103,6 +109,7 @@ fn links_lead_to_what_shows_in_a_private_home(place: &Place) {
     assert_eq!(shell_with(place, &flags, "readlink ~/.claude ~/.gitconfig"), "dotfiles/claude\ndotfiles/gitconfig\n");
 }
 
+// SPEC O2
 fn private_files_work_in_a_private_home(place: &Place) {
     place.write("home/.codex/config.toml", "approval_policy = \"on-request\"\n");
     let script = "echo 'model = \"m\"' >>~/.codex/config.toml; echo 'notify = [\"x\"]' >>~/.codex/config.toml";
@@ -112,6 +119,7 @@ fn private_files_work_in_a_private_home(place: &Place) {
     assert!(shell_with(place, PRIVATE, "cat ~/.codex/config.toml").contains("notify"));
 }
 
+// SPEC O5
 fn a_minimal_base_has_the_folders_of_programs_and_what_rules_name(place: &Place) {
     place.write("elsewhere/a", "x");
     place.write("named/a", "x");
@@ -139,6 +147,7 @@ fn a_minimal_base_has_the_folders_of_programs_and_what_rules_name(place: &Place)
     assert_eq!(stderr(&refused).matches("Read-only file system").count(), 2, "{refused:?}");
 }
 
+// SPEC O6
 fn folders_stay_in_their_place_in_a_minimal_base(place: &Place) {
     write(place, "a/b/kept", "x");
     write(place, "free/x", "x");
@@ -148,6 +157,7 @@ fn folders_stay_in_their_place_in_a_minimal_base(place: &Place) {
     assert!(place.project().join("moved/x").exists() && place.project().join("a/b/kept").exists());
 }
 
+// SPEC O5
 fn git_works_in_a_minimal_base(place: &Place) {
     succeeded(place.command("git").args(["init", "-q", "."]).output().unwrap());
     write(place, "README", "x");
@@ -156,6 +166,7 @@ fn git_works_in_a_minimal_base(place: &Place) {
     assert_eq!(shell_with(place, MINIMAL, script), "one\n");
 }
 
+// SPEC O1
 fn a_home_that_is_a_link_is_private(place: &Place) {
     place.write("home/.bashrc", "x");
     let link = place.path().join("link");
@@ -168,6 +179,7 @@ fn a_home_that_is_a_link_is_private(place: &Place) {
     assert!(!place.home().join(".new").exists());
 }
 
+// SPEC O7
 fn a_home_that_is_the_project_is_refused(place: &Place) {
     let mut command = sandbox(place);
     let output = command.env("HOME", place.project()).args(PRIVATE).args(["--", "true"]).output().unwrap();
@@ -204,6 +216,7 @@ fn the_examples_of_homes_and_identities_run() {
 }
 
 /// HOME is the home of root, as root has it.
+// SPEC O1
 #[test]
 fn the_home_of_root_is_private() {
     situations::as_root("e2e::home::the_home_of_root_is_private", Place::root_outside_tmp, |place| {

@@ -1,4 +1,4 @@
-//! Whose name commits bear (SPEC section 25).
+//! Whose name commits bear (SPEC section 26).
 
 use std::fs;
 use std::process::Command;
@@ -39,6 +39,7 @@ fn variables(command: &mut Command, flags: &[&str]) -> String {
 
 const ADA: &str = "Ada\nada@work.example\nAda\nada@work.example\n";
 
+// SPEC U1
 fn the_hosts_identity_passes_where_the_settings_of_git_do_not_show(place: &Place) {
     prepare(place);
     for flags in [&["--home=private"] as &[&str], &["--base=minimal"], &["--exclude=~/.gitconfig"]] {
@@ -49,6 +50,7 @@ fn the_hosts_identity_passes_where_the_settings_of_git_do_not_show(place: &Place
     assert_eq!(succeeded(output), "Ada ada@work.example Ada ada@work.example\n");
 }
 
+// SPEC U1, U2
 fn settings_that_show_need_no_variables(place: &Place) {
     prepare(place);
     assert_eq!(variables(&mut sandbox(place), &[]), "");
@@ -57,6 +59,7 @@ fn settings_that_show_need_no_variables(place: &Place) {
     assert_eq!(variables(&mut sandbox(place), &["--home=private"]), "");
 }
 
+// SPEC U2
 fn an_identity_of_the_policy_is_set_everywhere(place: &Place) {
     prepare(place);
     write(place, ".agent-sandbox.toml", "[git]\nidentity = { name = 'The Agent', email = 'agent@localhost' }\n");
@@ -65,6 +68,7 @@ fn an_identity_of_the_policy_is_set_everywhere(place: &Place) {
     assert_eq!(variables(&mut sandbox(place), &["--home=private"]), own);
 }
 
+// SPEC U3
 fn variables_of_the_caller_win_over_an_identity(place: &Place) {
     prepare(place);
     let mut command = sandbox(place);
@@ -74,6 +78,7 @@ fn variables_of_the_caller_win_over_an_identity(place: &Place) {
     assert_eq!(variables(&mut sandbox(place), &["--home=private"]), "");
 }
 
+// SPEC U1
 fn without_git_or_an_identity_nothing_is_set(place: &Place) {
     prepare(place);
     place.write("bin/bwrap", "");
@@ -93,6 +98,7 @@ fn without_git_or_an_identity_nothing_is_set(place: &Place) {
 }
 
 /// The host's settings count. What the command writes into its own copy does not.
+// SPEC U1
 fn the_identity_of_the_repository_counts(place: &Place) {
     prepare(place);
     git(place, &["config", "user.email", "ada@project.example"]);
@@ -104,6 +110,7 @@ fn the_identity_of_the_repository_counts(place: &Place) {
     assert_eq!(variables(&mut sandbox(place), &["--home=private"]), expected);
 }
 
+// SPEC U4
 fn asking_for_the_identity_runs_no_program_of_the_repository(place: &Place) {
     prepare(place);
     let mark = place.path().join("ran");
@@ -126,6 +133,7 @@ fn asking_for_the_identity_runs_no_program_of_the_repository(place: &Place) {
     assert!(!mark.exists(), "asking ran a program");
 }
 
+// SPEC U1
 fn a_setting_that_never_ends_keeps_no_run_from_starting(place: &Place) {
     prepare(place);
     succeeded(place.command("mkfifo").arg(place.home().join("fifo")).output().unwrap());
@@ -135,6 +143,7 @@ fn a_setting_that_never_ends_keeps_no_run_from_starting(place: &Place) {
     assert_eq!(succeeded(output), "ran\n");
 }
 
+// SPEC U3
 fn no_value_of_an_identity_is_in_the_arguments(place: &Place) {
     prepare(place);
     for form in ["shell", "annotated", "lines", "nul"] {
@@ -147,6 +156,7 @@ fn no_value_of_an_identity_is_in_the_arguments(place: &Place) {
     }
 }
 
+// SPEC U5
 #[test]
 fn an_identity_that_is_none_is_refused_with_its_place() {
     let place = Place::in_tmp();

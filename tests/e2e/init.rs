@@ -2,6 +2,7 @@ use crate::support::{Place, binary, stderr};
 
 for_both!(a_policy_that_cannot_be_written_inside_is_refused_with_the_reason);
 
+// SPEC I3
 fn a_policy_that_cannot_be_written_inside_is_refused_with_the_reason(place: &Place) {
     let root: &[&str] = if place.uid == 0 { &["--allow-root"] } else { &[] };
     let mut command = place.agent_sandbox();

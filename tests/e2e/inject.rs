@@ -44,6 +44,7 @@ fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
+// SPEC J1
 fn the_example_gives_the_application_its_own_settings(place: &Place) {
     write(place, ".agent-sandbox.toml", EXAMPLE);
     write(place, ".env", "KEY=secret\n");
@@ -60,6 +61,7 @@ fn the_example_gives_the_application_its_own_settings(place: &Place) {
     assert!(explained.contains("[.agent-sandbox.toml:"), "{explained}");
 }
 
+// SPEC J3
 fn a_folder_is_merged_and_its_other_entries_stay(place: &Place) {
     policy(place, "[[inject]]\nfrom = 'shared'\nto = 'out'\n");
     for path in ["shared/one", "shared/both/a", "shared/new/deep/x", "out/own", "out/both/b"] {
@@ -74,6 +76,7 @@ fn a_folder_is_merged_and_its_other_entries_stay(place: &Place) {
     assert!(!place.project().join("out/new").exists());
 }
 
+// SPEC J5
 fn what_is_injected_is_gone_after_the_run(place: &Place) {
     policy(place, "[[inject]]\ntext = 'now'\nto = 'a/b/c.md'\n[[inject]]\ntext = 'home'\nto = '~/d/e.md'\n");
     shell(place, "true");
@@ -84,6 +87,7 @@ fn what_is_injected_is_gone_after_the_run(place: &Place) {
     assert_eq!(files(), before);
 }
 
+// SPEC J5
 fn a_killed_run_leaves_nothing_for_long(place: &Place) {
     policy(place, "[[inject]]\ntext = 'now'\nto = 'a/c.md'\n");
     let before = names(place);
@@ -100,6 +104,7 @@ fn a_killed_run_leaves_nothing_for_long(place: &Place) {
     assert_eq!(names(place), before);
 }
 
+// SPEC J5
 fn two_runs_read_different_files_at_one_target(place: &Place) {
     policy(place, "");
     write(place, "one", "1");
@@ -122,6 +127,7 @@ fn two_runs_read_different_files_at_one_target(place: &Place) {
     assert_eq!(second("cat t/x"), "2");
 }
 
+// SPEC J1
 fn verify_and_the_model_know_injections(place: &Place) {
     policy(
         place,
@@ -143,6 +149,7 @@ fn verify_and_the_model_know_injections(place: &Place) {
     }
 }
 
+// SPEC J1
 fn without_the_guard_it_is_the_same(place: &Place) {
     policy(place, "exclude = ['.env']\n[[inject]]\nfrom = 'other'\nto = '.env'\n[[inject]]\ntext = 'x'\nto = 'new'\n");
     write(place, ".env", "secret");
@@ -151,6 +158,7 @@ fn without_the_guard_it_is_the_same(place: &Place) {
     assert!(!place.project().join("new").exists());
 }
 
+// SPEC J7
 fn an_injection_outside_of_the_project_needs_consent(place: &Place) {
     place.write("home/.claude/settings.json", "{}");
     write(place, ".agent-sandbox.toml", "[[inject]]\ntext = 'mine'\nto = '~/.claude/CLAUDE.md'\n");
@@ -164,6 +172,7 @@ fn an_injection_outside_of_the_project_needs_consent(place: &Place) {
     assert_eq!(shell(place, "cat docs/CLAUDE.md"), "mine");
 }
 
+// SPEC J6
 fn git_of_the_host_and_inside_see_nothing_of_it(place: &Place) {
     outside(place, &place.project(), "git init -q; echo x >x; git add x; git commit -qm first");
     let inject = "[[inject]]\nfrom = 'x'\nto = 'CLAUDE.md'\n[[inject]]\nfrom = 'x'\nto = '.claude/skills/a/SKILL.md'\n";
@@ -174,6 +183,7 @@ fn git_of_the_host_and_inside_see_nothing_of_it(place: &Place) {
     assert_eq!(outside(place, &place.project(), "git status --porcelain"), "");
 }
 
+// SPEC J4
 fn a_fifo_is_refused_and_not_waited_for(place: &Place) {
     policy(place, "");
     outside(place, &place.project(), "mkfifo pipe; mkdir folder; mkfifo folder/pipe");
@@ -183,6 +193,7 @@ fn a_fifo_is_refused_and_not_waited_for(place: &Place) {
     }
 }
 
+// SPEC J1
 fn a_large_file_is_not_copied(place: &Place) {
     policy(place, "");
     write(place, "large", "");
@@ -195,6 +206,7 @@ fn a_large_file_is_not_copied(place: &Place) {
 }
 
 /// A file is mounted by itself, so a rename on the host does not show.
+// SPEC J8
 fn a_source_that_the_host_replaces_stays_what_it_was(place: &Place) {
     policy(place, "");
     write(place, "source", "before");
@@ -206,6 +218,7 @@ fn a_source_that_the_host_replaces_stays_what_it_was(place: &Place) {
     assert_eq!(stdout(&waiting.end("")), "before");
 }
 
+// SPEC J5
 fn a_missing_target_is_refused_where_nothing_can_be_put_up(place: &Place) {
     policy(place, "");
     write(place, "source", "x");
@@ -218,6 +231,7 @@ fn a_missing_target_is_refused_where_nothing_can_be_put_up(place: &Place) {
 }
 
 /// The places are those of each agent's documentation (`src/compile/presets/data/harness.rs`).
+// SPEC J9
 fn a_harness_shows_the_instructions_where_the_agent_looks(place: &Place) {
     write(place, "AGENTS.md", "project");
     write(place, ".agents/skills/a/SKILL.md", "skill");

@@ -103,6 +103,7 @@ const NOT_THERE: &str = "ENOENT\nENOENT\nENOENT\nENOENT\n";
 
 const NETWORKS: [&str; 2] = ["--network=true", "--network=false"];
 
+// SPEC W1
 fn a_service_in_the_home_cannot_be_reached(place: &Place) {
     policy(place, "rw = ['~/writable']");
     for folder in ["run", "writable/run"] {
@@ -118,6 +119,7 @@ fn a_service_in_the_home_cannot_be_reached(place: &Place) {
     }
 }
 
+// SPEC W1
 fn a_service_in_the_project_can_be_reached(place: &Place) {
     policy(place, "");
     let services = Services::new(place, &place.project().join("run"));
@@ -128,6 +130,7 @@ fn a_service_in_the_project_can_be_reached(place: &Place) {
     assert_eq!(services.inside(&[]), REFUSED);
 }
 
+// SPEC W2
 fn a_service_can_be_allowed_by_name(place: &Place) {
     // In the home, in a folder that is hidden, in one that is writable, and in a private place.
     let private = if place.uid == 0 { Place::root_in_tmp() } else { Place::in_tmp() };
@@ -158,6 +161,7 @@ fn a_service_can_be_allowed_by_name(place: &Place) {
 }
 
 /// The table of another network namespace does not have it, and its file is a door all the same.
+// SPEC W1
 fn a_service_that_only_the_environment_names_cannot_be_reached(place: &Place) {
     policy(place, "");
     let services = Services::new(place, &place.home().join("run"));
@@ -175,6 +179,7 @@ fn a_service_that_only_the_environment_names_cannot_be_reached(place: &Place) {
     assert_eq!(elsewhere(&[("XDG_RUNTIME_DIR", folder)]), HIDDEN);
 }
 
+// SPEC W4
 fn a_protected_file_with_another_name_is_refused(place: &Place) {
     write(place, "key", "host");
     fs::hard_link(place.project().join("key"), place.project().join("other")).unwrap();
@@ -192,6 +197,7 @@ fn a_protected_file_with_another_name_is_refused(place: &Place) {
 
 /// A host of our own making, in a mount namespace: the home is bound to a second place, and a
 /// folder in it to a third.
+// SPEC W3
 fn a_folder_that_is_mounted_twice_is_hidden_twice(place: &Place) {
     const HOST: &str = r#"
         set -e
@@ -222,6 +228,7 @@ fn a_folder_that_is_mounted_twice_is_hidden_twice(place: &Place) {
     assert_eq!(fs::read_to_string(place.project().join("Makefile")).unwrap(), "host\n");
 }
 
+// SPEC W5
 fn our_own_program_cannot_be_replaced(place: &Place) {
     let copy = |folder: &Path| {
         fs::create_dir_all(folder).unwrap();

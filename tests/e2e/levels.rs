@@ -73,14 +73,17 @@ fn rw_inside_ro_is_writable(place: &Place) {
     changes(place, "a/ro/deep/rw", "reopened", "ro = ['a/ro']\nrw = ['a/ro/deep/rw']");
 }
 
+// SPEC D2
 fn rw_inside_exclude_is_writable(place: &Place) {
     changes(place, "a/hidden/deep/rw", "reopened", "exclude = ['a/hidden']\nrw = ['a/hidden/deep/rw']");
 }
 
+// SPEC B2
 fn rw_in_the_home_is_writable(place: &Place) {
     changes(place, "../../other", "reopened", "rw = ['~/other']");
 }
 
+// SPEC D2
 fn ro_inside_rw_cannot_be_changed(place: &Place) {
     changes_nothing(place, "a/ro", "ro", "ro = ['a/ro']");
 }
@@ -94,10 +97,12 @@ fn ro_inside_exclude_cannot_be_changed(place: &Place) {
     changes_nothing(place, "a/hidden/deep/ro", "ro-inside", "exclude = ['a/hidden']\nro = ['a/hidden/deep/ro']");
 }
 
+// SPEC B2
 fn the_home_cannot_be_changed(place: &Place) {
     changes_nothing(place, "../../other", "ro-inside", "");
 }
 
+// SPEC B3
 fn an_excluded_folder_shows_and_takes_nothing(place: &Place) {
     changes_nothing(place, "a/hidden", "closed", "exclude = ['a/hidden']");
 }
@@ -107,6 +112,7 @@ fn exclude_around_rw_shows_and_takes_nothing(place: &Place) {
     changes_nothing(place, "a/hidden", "search", "exclude = ['a/hidden']\nrw = ['a/hidden/rw']");
 }
 
+// SPEC B3
 fn a_folder_between_exclude_and_rw_shows_and_takes_nothing(place: &Place) {
     fs::create_dir_all(place.project().join("a/hidden/deep/rw")).unwrap();
     changes_nothing(place, "a/hidden/deep", "between", "exclude = ['a/hidden']\nrw = ['a/hidden/deep/rw']");
@@ -116,6 +122,7 @@ fn read_only_files_in_a_writable_folder_cannot_be_changed(place: &Place) {
     changes_no_file(place, "files", "ro-files", "ro = ['files/*']");
 }
 
+// SPEC B4
 fn excluded_files_in_a_writable_folder_show_and_take_nothing(place: &Place) {
     changes_no_file(place, "files", "hidden-files", "exclude = ['files/*']");
 }

@@ -41,12 +41,14 @@ fn reached(limit: &str, kind: &str) -> String {
     )
 }
 
+// SPEC Z3
 fn a_command_that_takes_too_long_is_asked_and_the_exit_code_is_124(place: &Place) {
     policy(place, "[limits]\ntime = '500ms'\n");
     let output = run(place, &["--", "sleep", "1000"]);
     assert_eq!((output.status.code(), stderr(&output)), (Some(124), reached("time=500ms", "time")));
 }
 
+// SPEC Z3
 fn a_command_that_takes_too_long_may_clean_up(place: &Place) {
     policy(place, "");
     let script = "trap 'echo cleaned; exit 3' TERM; sleep 1000 & wait";
@@ -54,6 +56,7 @@ fn a_command_that_takes_too_long_may_clean_up(place: &Place) {
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(124), "cleaned\n"));
 }
 
+// SPEC Z3
 fn a_time_limit_holds_without_a_guard(place: &Place) {
     policy(place, "");
     let output = run(place, &["-q", "--no-guard", "--limit", "time=500ms", "--", "sleep", "1000"]);
@@ -67,6 +70,7 @@ fn a_command_that_is_in_time_ends_as_it_ends(place: &Place) {
 }
 
 /// At a terminal the supervisor stops when the command does, and then cannot look at a clock.
+// SPEC Z3
 fn a_command_that_stops_itself_with_its_supervisor_is_ended_in_time(place: &Place) {
     policy(place, "");
     const AT_A_TERMINAL: &str = "
@@ -114,6 +118,7 @@ for child in children:
     os.kill(child, signal.SIGKILL)
 ";
 
+// SPEC Z4
 fn more_processes_than_allowed_cannot_be_made(place: &Place) {
     policy(place, "[limits]\nprocesses = 20\n");
     let mut command = sandbox(place);
@@ -131,6 +136,7 @@ fn more_processes_than_allowed_cannot_be_made(place: &Place) {
     assert_eq!(python(&mut other, FORKS, &[]), "not raised\n2\n");
 }
 
+// SPEC Z4
 fn a_file_does_not_grow_beyond_its_limit(place: &Place) {
     policy(place, "[limits]\nfile-size = '1M'\n");
     assert_eq!(shell_with(place, &[], "yes >big; echo $?"), "153\n", "SIGXFSZ");
@@ -139,6 +145,7 @@ fn a_file_does_not_grow_beyond_its_limit(place: &Place) {
     assert_eq!(shell_with(place, &[], script), "1\n");
 }
 
+// SPEC Z5
 fn output_is_cut_at_the_limit_and_the_command_is_ended(place: &Place) {
     policy(place, "[limits]\noutput = '1M'\n");
     let output = run(place, &["--", "yes"]);
@@ -151,6 +158,7 @@ fn output_is_cut_at_the_limit_and_the_command_is_ended(place: &Place) {
     assert!(stderr(&output).starts_with("12345\n") && stdout(&output) == "6789", "{output:?}");
 }
 
+// SPEC Z5
 fn output_up_to_the_limit_passes_as_it_is(place: &Place) {
     policy(place, "[limits]\noutput = '1M'\n");
     let output = run(place, &["--", "sh", "-c", "head -c 1048570 /dev/zero; echo 12345 >&2; exit 3"]);
@@ -165,6 +173,7 @@ fn output_up_to_the_limit_passes_as_it_is(place: &Place) {
     assert!(child.wait().unwrap().success());
 }
 
+// SPEC Z5
 fn both_streams_to_one_file_keep_their_order(place: &Place) {
     policy(place, "[limits]\noutput = '1M'\n");
     let log = fs::File::create(place.path().join("log")).unwrap();
@@ -176,6 +185,7 @@ fn both_streams_to_one_file_keep_their_order(place: &Place) {
     assert_eq!(fs::read_to_string(place.path().join("log")).unwrap(), expected);
 }
 
+// SPEC Z5
 fn output_to_a_terminal_cannot_be_limited(place: &Place) {
     policy(place, "[limits]\noutput = '1M'\n");
     const AT_A_TERMINAL: &str = "
@@ -195,6 +205,7 @@ print(os.waitstatus_to_exitcode(status))
 }
 
 /// A command can hand its standard output to a process elsewhere, over a socket of the project.
+// SPEC Z5
 fn a_pipe_that_another_process_holds_open_does_not_delay_the_end(place: &Place) {
     policy(place, "[limits]\noutput = '1M'\n");
     const KEEP: &str = "
@@ -236,6 +247,7 @@ fn size_of_tmp(place: &Place, flags: &[&str]) -> u64 {
     shell_with(place, flags, "stat -f -c '%S %b' /tmp | { read s b; echo $((s*b)); }").trim().parse().unwrap()
 }
 
+// SPEC Z6
 fn the_size_of_tmp_is_what_the_policy_says(place: &Place) {
     policy(place, "");
     let memory = fs::read_to_string("/proc/meminfo").unwrap();
@@ -248,6 +260,7 @@ fn the_size_of_tmp_is_what_the_policy_says(place: &Place) {
     assert_eq!(size_of_tmp(place, &[]), 32 << 20);
 }
 
+// SPEC Z6
 fn a_full_tmp_is_reported_with_the_remedy(place: &Place) {
     policy(place, "[limits]\ntmp = '1M'\n");
     let output = run(place, &["--", "sh", "-c", "yes >/tmp/file 2>error; grep -c 'No space left' error"]);
@@ -258,6 +271,7 @@ fn a_full_tmp_is_reported_with_the_remedy(place: &Place) {
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
 }
 
+// SPEC Z4
 fn a_printed_command_holds_the_limits_of_guard_and_tmp(place: &Place) {
     policy(place, "[limits]\nfile-size = '1M'\ntmp = '2M'\n");
     for form in ["shell", "script"] {
@@ -271,6 +285,7 @@ fn a_printed_command_holds_the_limits_of_guard_and_tmp(place: &Place) {
     }
 }
 
+// SPEC Z6
 fn a_limit_of_tmp_needs_a_bwrap_that_knows_sizes(place: &Place) {
     policy(place, "");
     bwrap_without(place, &["--size"]);
@@ -287,6 +302,7 @@ fn a_limit_of_tmp_needs_a_bwrap_that_knows_sizes(place: &Place) {
     assert_eq!(succeeded(with_it(place).args(["--", "echo", "x"]).output().unwrap()), "x\n");
 }
 
+// SPEC Z2
 fn limits_are_explained_outside_and_inside(place: &Place) {
     policy(place, "[limits]\ntime = '1h'\ntmp = '1G'\n");
     let explain = |words: &[&str]| succeeded(place.agent_sandbox().args(words).output().unwrap());
@@ -320,6 +336,7 @@ fn the_example_runs(place: &Place) {
     assert_eq!(succeeded(output), format!("4096 {}\n{}\n", 524_288, 4 << 20));
 }
 
+// SPEC Z9
 fn limits_are_verified(place: &Place) {
     let processes = if is_exempt(place) { "" } else { "processes = 200\n" };
     let limits = format!("[limits]\ntime = '1h'\nfile-size = '1G'\noutput = '1M'\ntmp = '100M'\n{processes}");
@@ -352,6 +369,7 @@ fn limits_are_verified(place: &Place) {
     assert!(found.contains(&"file-size mismatch".to_owned()), "{found:?}");
 }
 
+// SPEC Z9
 fn the_doctor_says_which_limits_are_held_here(place: &Place) {
     policy(place, "");
     write(place, "file", "");

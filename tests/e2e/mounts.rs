@@ -86,6 +86,7 @@ fn a_link_into_a_closed_folder_of_somebody_else_hides_nothing() {
 }
 
 /// A host of our own making, in a mount namespace.
+// SPEC C1
 fn mounts_of_the_host_are_as_open_as_what_they_lie_in(place: &Place) {
     const HOST: &str = r#"
         set -e
@@ -168,6 +169,7 @@ fn what_the_caller_takes_away_from_new_files_changes_nothing(place: &Place) {
 }
 
 /// A placeholder that git on the host cannot read makes the repository unusable.
+// SPEC M4
 fn what_the_caller_takes_away_from_himself_breaks_nothing(place: &Place) {
     policy(place, "");
     crate::git::outside(place, &place.project(), "git init -q .");

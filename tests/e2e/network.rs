@@ -34,6 +34,7 @@ fn the_network_is_the_hosts_by_default(place: &Place) {
     assert_eq!(python(sandbox(place).arg("--"), INTERFACES, &[]), outside);
 }
 
+// SPEC B1
 fn without_the_network_there_is_only_an_own_loopback(place: &Place) {
     policy(place, "");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -59,6 +60,7 @@ fn names_are_resolved_as_outside(place: &Place) {
 
 /// A host of our own making, in a mount namespace: `/run` holds what a resolver writes, and
 /// `/etc/resolv.conf` leads there.
+// SPEC B6
 fn a_resolver_file_in_run_is_readable_with_the_network_only(place: &Place) {
     const HOST: &str = r#"
         set -e

@@ -20,6 +20,7 @@ for_both!(
 
 const MANY: usize = 120;
 
+// SPEC B14
 fn masks_and_read_only_binds_beyond_the_limit_hold(place: &Place) {
     for number in 0..MANY {
         write(place, format!("keys/{number}.pem"), "secret");
@@ -57,6 +58,7 @@ fn masks_and_read_only_binds_beyond_the_limit_hold(place: &Place) {
 }
 
 /// A command can create any number of directories that a pattern names.
+// SPEC B14
 fn directories_beyond_the_limit_stay_in_their_place(place: &Place) {
     for number in 0..MANY {
         write(place, format!("pins/{number}/kept"), "host");
@@ -73,6 +75,7 @@ fn directories_beyond_the_limit_stay_in_their_place(place: &Place) {
     succeeded(run(place, &["verify"]));
 }
 
+// SPEC B14
 fn more_writable_paths_than_bwrap_can_carry_are_an_error(place: &Place) {
     for number in 0..3000 {
         fs::create_dir_all(place.home().join(format!("many/{number}"))).unwrap();
@@ -87,6 +90,7 @@ fn more_writable_paths_than_bwrap_can_carry_are_an_error(place: &Place) {
 
 /// A program of the user makes and removes a file in the project all the time, as a database does
 /// with its journal.
+// SPEC C14
 fn a_directory_that_keeps_changing_does_not_stop_a_start(place: &Place) {
     write(place, ".env", "secret");
     policy(place, "exclude = ['.env']\n");
@@ -109,6 +113,7 @@ fn a_directory_that_keeps_changing_does_not_stop_a_start(place: &Place) {
 }
 
 /// A command can plant as many as it likes. The supervisor holds a descriptor for each placeholder.
+// SPEC S8
 fn more_worktrees_than_open_files_do_not_stop_a_start(place: &Place) {
     const LIMIT: usize = 256;
     let project = place.project();

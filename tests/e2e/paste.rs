@@ -31,6 +31,7 @@ fn agree(place: &Place, paths: &[PathBuf], context: &str) {
     }
 }
 
+// SPEC S15
 fn a_pasted_command_gives_the_view_of_a_run(place: &Place) {
     let mut compared = 0;
     for seed in 0..POLICIES / 4 {

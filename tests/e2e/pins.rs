@@ -52,6 +52,7 @@ fn stays(place: &Place, flags: &[&str], folders: &[&str]) {
     assert_eq!(after, before);
 }
 
+// SPEC B12
 fn a_hook_cannot_be_planted_by_building_git_anew(place: &Place) {
     let git = repository(place).join(".git");
     write(place, ".git/hooks/pre-push", "#!/bin/sh\n");
@@ -64,12 +65,14 @@ fn a_hook_cannot_be_planted_by_building_git_anew(place: &Place) {
     assert!(!place.project().join(".old").exists());
 }
 
+// SPEC B13
 fn a_submodules_hook_cannot_be_planted_by_building_it_anew(place: &Place) {
     let project = repository(place);
     outside(place, &project, "git clone -q . ../library && git submodule --quiet add ../library && git commit -qm sub");
     stays(place, &[], &[".git", ".git/modules", ".git/modules/library", ".git/modules/library/hooks"]);
 }
 
+// SPEC B12
 fn work_goes_on_around_what_stays(place: &Place) {
     policy(place, "ro = [\"app/conf/keep.toml\"]\nexclude = [\"**/.env\"]\n");
     for file in ["app/conf/keep.toml", "app/conf/free", "app/src/main", "app/web/page"] {
@@ -102,6 +105,7 @@ fn a_project_in_a_writable_parent_stays_where_it_is(place: &Place) {
     assert!(place.project().join("file").exists());
 }
 
+// SPEC B13
 fn what_is_hidden_is_hidden_in_the_next_run(place: &Place) {
     policy(place, "exclude = [\"vault/deep/key\", \"*.d/*.key\", \"data/**/*.pem\", \"**/.env\", \"**/own/*.pem\"]\n");
     let hidden = ["vault/deep/key", "conf.d/a.key", "data/x/y/a.pem", "web/app/.env", "web/own/b.pem"];

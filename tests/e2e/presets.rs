@@ -22,6 +22,7 @@ everywhere!(
 );
 
 /// inotify queues an event before the system call that caused it returns, so none is missed.
+// SPEC M5, M6
 fn a_watcher_of_the_project_sees_no_event_of_a_run(place: &Place) {
     write(place, "README", "x");
     write(place, ".husky/pre-commit", "x");
@@ -49,6 +50,7 @@ fn a_watcher_of_the_project_sees_no_event_of_a_run(place: &Place) {
 
 const USER_FILE: &str = "home/.config/agent-sandbox/config.toml";
 
+// SPEC P12
 fn excluding_a_folder_hides_what_a_preset_names_in_it(place: &Place) {
     write(place, ".claude/settings.json", "{}");
     let settings = place.project().join(".claude/settings.json");
@@ -56,12 +58,14 @@ fn excluding_a_folder_hides_what_a_preset_names_in_it(place: &Place) {
     assert_eq!(probe(place, &["--exclude=.claude"], &[settings]), [Found::none("EACCES")]);
 }
 
+// SPEC P12
 fn excluding_the_home_hides_what_a_preset_names_in_it(place: &Place) {
     place.write("home/.bashrc", "alias x=y\n");
     let bashrc = place.home().join(".bashrc");
     assert_eq!(probe(place, &["--exclude=~"], &[bashrc]), [Found::none("ENOENT")]);
 }
 
+// SPEC P12
 fn excluding_in_the_users_file_hides_what_a_preset_names(place: &Place) {
     place.write("home/.config/fish/config.fish", "set x y\n");
     place.write(USER_FILE, "[filesystem]\nexclude = ['~/.config']\n");
@@ -71,6 +75,7 @@ fn excluding_in_the_users_file_hides_what_a_preset_names(place: &Place) {
 
 /// The system's file is one that the test mounts for itself, in a mount namespace of its own. The
 /// sandbox starts as the ordinary user, in a user namespace below.
+// SPEC P12
 #[test]
 fn excluding_in_the_systems_file_hides_what_a_preset_names() {
     const HOST: &str = r#"
@@ -91,6 +96,7 @@ fn excluding_in_the_systems_file_hides_what_a_preset_names() {
     });
 }
 
+// SPEC P12
 fn what_a_preset_opens_in_an_excluded_home_keeps_its_read_only_places(place: &Place) {
     place.write("home/.claude/settings.local.json", "{}");
     shell_with(place, &["--exclude=~"], "echo state >~/.claude/x");
@@ -99,6 +105,7 @@ fn what_a_preset_opens_in_an_excluded_home_keeps_its_read_only_places(place: &Pl
     assert_eq!(probe(place, &["--exclude=~"], &paths), [Found::ro("file"), Found::rw("file")]);
 }
 
+// SPEC P12
 fn without_an_exclude_a_preset_keeps_a_file_from_being_changed(place: &Place) {
     place.write("home/.bashrc", "alias x=y\n");
     let output = run(place, &["--", "sh", "-c", "cat ~/.bashrc; echo x >>~/.bashrc"]);
@@ -107,6 +114,7 @@ fn without_an_exclude_a_preset_keeps_a_file_from_being_changed(place: &Place) {
     assert_eq!(fs::read_to_string(place.home().join(".bashrc")).unwrap(), "alias x=y\n");
 }
 
+// SPEC P12
 fn a_users_own_ro_shows_a_file_in_an_excluded_home(place: &Place) {
     place.write("home/.bashrc", "alias x=y\n");
     place.write(USER_FILE, "[filesystem]\nexclude = ['~']\nro = ['~/.bashrc']\n");
@@ -115,6 +123,7 @@ fn a_users_own_ro_shows_a_file_in_an_excluded_home(place: &Place) {
 
 /// The glob names no folder, so the command could move `.config` away and make another one. The
 /// preset's rule names it.
+// SPEC B13
 fn what_a_glob_hides_stays_where_a_preset_names_it(place: &Place) {
     write(place, ".config/mise.toml", "[env]\n");
     write(place, "sub/mise.toml", "[env]\n");
@@ -126,6 +135,7 @@ fn what_a_glob_hides_stays_where_a_preset_names_it(place: &Place) {
     assert!(place.project().join("moved").exists() && place.project().join(".config").exists());
 }
 
+// SPEC X3
 #[test]
 fn explain_names_a_presets_rule_that_only_tightens() {
     situations::as_user(Place::outside_tmp, |place| {

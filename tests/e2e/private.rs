@@ -66,6 +66,7 @@ fn config(place: &Place) -> String {
     fs::read_to_string(place.project().join(".git/config")).unwrap()
 }
 
+// SPEC Q2
 fn the_model_and_verify_know_the_link(place: &Place) {
     repository(place);
     let before = config(place);
@@ -85,6 +86,7 @@ fn the_model_and_verify_know_the_link(place: &Place) {
     assert_eq!(output.status.code(), Some(0), "{verified:#}");
 }
 
+// SPEC Y3
 fn the_links_that_the_supervisor_copies_cannot_be_changed(place: &Place) {
     repository(place);
     let script = "exec 2>errors; cd /run/agent-sandbox/inside; for link in *; do readlink $link; done
@@ -104,6 +106,7 @@ fn git(place: &Place, words: &[&str]) -> String {
     stdout(&output)
 }
 
+// SPEC Q3
 fn changes_of_the_host_and_of_the_command_both_survive(place: &Place) {
     repository(place);
     shell(place, "git config a.inside 1; git config a.both 1");
@@ -134,6 +137,7 @@ fn changes_of_the_host_and_of_the_command_both_survive(place: &Place) {
 }
 
 /// As git on the host does it. The link is gone with the file that it covered, which is reported.
+// SPEC Q3
 fn a_file_that_the_host_replaces_meanwhile_loses_no_change(place: &Place) {
     repository(place);
     let script = "git config branch.main.description inside; git config a.inside 1; touch started
@@ -158,6 +162,7 @@ fn a_file_that_the_host_replaces_meanwhile_loses_no_change(place: &Place) {
 
 /// The settings of the three agents, as they write them: in place, or beside the file that a link
 /// leads to.
+// SPEC Q4
 fn settings_of_agents_stay_and_a_few_keys_reach_the_host(place: &Place) {
     for (file, content) in [
         (".codex/config.toml", "# mine\nmodel = \"old\"\n"),
@@ -232,6 +237,7 @@ fn is_read_only(output: &Output, why: &str) {
 
 const WRITE: [&str; 4] = ["--", "sh", "-c", "git config a.b c; echo x >>.git/config"];
 
+// SPEC Q9
 fn without_the_guard_a_private_file_is_read_only_with_a_warning(place: &Place) {
     repository(place);
     let before = config(place);
@@ -239,6 +245,7 @@ fn without_the_guard_a_private_file_is_read_only_with_a_warning(place: &Place) {
     assert_eq!(config(place), before);
 }
 
+// SPEC Q9
 fn a_symlink_in_its_place_is_read_only_with_a_warning(place: &Place) {
     repository(place);
     let before = config(place);
@@ -267,6 +274,7 @@ for words in [(NO_NEW_PRIVS, 1, 0, 0, 0), (SECCOMP, FILTER, program, 0, 0)]:
 os.execv(sys.argv[1], sys.argv[1:])
 "#;
 
+// SPEC Q9
 fn where_the_kernel_refuses_the_link_it_is_read_only_with_a_warning(place: &Place) {
     repository(place);
     let before = config(place);
@@ -281,6 +289,7 @@ fn where_the_kernel_refuses_the_link_it_is_read_only_with_a_warning(place: &Plac
     assert_eq!(config(place), before);
 }
 
+// SPEC Q5
 fn every_key_that_stays_is_reported(place: &Place) {
     repository(place);
     let script = "for n in $(seq 30); do git config a.k$n v; done";
@@ -293,6 +302,7 @@ fn every_key_that_stays_is_reported(place: &Place) {
 }
 
 /// Gemini CLI renames a new file over the one that a variable names.
+// SPEC Q2
 fn a_program_that_replaces_the_file_itself_is_led_to_the_copy(place: &Place) {
     let file = place.home().join(".gemini/trustedFolders.json");
     place.write(&file, "{\"/mine\": \"TRUST_FOLDER\"}\n");
@@ -314,6 +324,7 @@ fn a_program_that_replaces_the_file_itself_is_led_to_the_copy(place: &Place) {
     assert_eq!(fs::read(&file).unwrap(), before);
 }
 
+// SPEC Q9
 fn without_a_state_folder_it_is_read_only_with_a_warning(place: &Place) {
     repository(place);
     let before = config(place);
@@ -322,6 +333,7 @@ fn without_a_state_folder_it_is_read_only_with_a_warning(place: &Place) {
     assert_eq!(config(place), before);
 }
 
+// SPEC Q9
 fn a_file_that_is_too_large_is_read_only_with_a_warning(place: &Place) {
     repository(place);
     let before = config(place) + &"# comment\n".repeat(1 << 17);
@@ -421,6 +433,7 @@ fn copies(place: &Place) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
+// SPEC S6
 fn audit_forms_change_no_copy_and_no_file_of_the_host(place: &Place) {
     repository(place);
     let mut run = Waiting::start(
@@ -444,6 +457,7 @@ fn run_of(place: &Place, words: &[&str]) -> Output {
     output
 }
 
+// SPEC Q9
 fn a_state_folder_that_a_rule_names_does_not_keep_a_run_from_starting(place: &Place) {
     repository(place);
     place.write("home/.local/state/agent-sandbox/private", "no folder");
@@ -462,6 +476,7 @@ fn forget(place: &Place) -> Output {
     place.agent_sandbox().args(["private", "forget", ".git/config"]).output().unwrap()
 }
 
+// SPEC Q10
 fn a_forgotten_copy_takes_everything_beside_it_along(place: &Place) {
     repository(place);
     shell(place, "git config a.b c; touch $(dirname $(readlink .git/config))/beside");
@@ -470,6 +485,7 @@ fn a_forgotten_copy_takes_everything_beside_it_along(place: &Place) {
 }
 
 /// Both projects have a mount over one file of the home, and each has its own copy.
+// SPEC Q8
 fn a_run_in_another_project_keeps_the_file_and_that_is_said(place: &Place) {
     let file = place.home().join(".codex/config.toml");
     place.write(&file, "model = \"old\"\n");
@@ -488,6 +504,7 @@ fn a_run_in_another_project_keeps_the_file_and_that_is_said(place: &Place) {
     assert_eq!(fs::read_to_string(&file).unwrap(), "model = \"new\"\n");
 }
 
+// SPEC Q4
 fn the_mode_stays_and_a_key_that_the_host_changed_is_the_hosts(place: &Place) {
     repository(place);
     let file = place.project().join(".git/config");
@@ -508,6 +525,7 @@ fn the_mode_stays_and_a_key_that_the_host_changed_is_the_hosts(place: &Place) {
 }
 
 /// Only root and members of a group can give a file to it.
+// SPEC Q4
 fn a_group_that_cannot_be_kept_loses_its_rights(place: &Place) {
     const OTHERS: u32 = 54_321;
     repository(place);
@@ -544,6 +562,7 @@ fn attribute(path: &std::path::Path, name: &str) -> Option<Vec<u8>> {
     Some(value[..length].to_vec())
 }
 
+// SPEC Q4
 fn extended_attributes_and_acls_stay(place: &Place) {
     repository(place);
     let git = place.project().join(".git");
@@ -565,6 +584,7 @@ fn extended_attributes_and_acls_stay(place: &Place) {
 }
 
 /// Only root can give a file capabilities.
+// SPEC Q4
 fn a_file_whose_attributes_cannot_be_kept_is_left_alone(place: &Place) {
     repository(place);
     let file = place.project().join(".git/config");
@@ -585,6 +605,7 @@ fn a_file_whose_attributes_cannot_be_kept_is_left_alone(place: &Place) {
     assert!(!place.project().join(".git/config.lock").exists());
 }
 
+// SPEC Q10
 fn what_a_killed_run_left_among_the_copies_is_removed(place: &Place) {
     repository(place);
     shell(place, "git config branch.main.rebase true");
@@ -604,6 +625,7 @@ fn what_a_killed_run_left_among_the_copies_is_removed(place: &Place) {
     assert_eq!(names(), before);
 }
 
+// SPEC Q10
 fn the_copies_of_a_project_in_use_are_not_forgotten(place: &Place) {
     repository(place);
     let waiting = Waiting::start(crate::sandbox::sandbox(place), place.project(), "git config a.first 1");
@@ -635,6 +657,7 @@ fn the_hosts_own_change_in_a_protected_file_is_no_finding(place: &Place) {
     assert_eq!(said.matches("since this run, `core.fsmonitor`").count(), 1, "{said}");
 }
 
+// SPEC R2
 fn a_worktree_that_the_user_removes_during_a_run_is_no_finding(place: &Place) {
     repository(place);
     let beside = place.home().join("code/beside");
@@ -660,6 +683,7 @@ fn what_a_killed_run_left_beside_the_file_is_removed(place: &Place) {
     assert!(!place.home().join(".codex/config.toml.agent-sandbox").exists());
 }
 
+// SPEC Q4
 fn a_lock_of_git_on_the_host_is_named(place: &Place) {
     repository(place);
     let before = config(place);
@@ -672,6 +696,7 @@ fn a_lock_of_git_on_the_host_is_named(place: &Place) {
     assert!(config(place).contains("description = x"));
 }
 
+// SPEC Q9
 fn beyond_64_private_files_the_others_are_read_only(place: &Place) {
     for number in 100..165 {
         place.write(place.home().join(format!(".many/{number}.json")), "{}");
@@ -689,6 +714,7 @@ fn beyond_64_private_files_the_others_are_read_only(place: &Place) {
     }
 }
 
+// SPEC Q8, Q10
 fn a_copy_in_use_is_not_forgotten_and_the_last_run_reports(place: &Place) {
     repository(place);
     let waiting = Waiting::start(crate::sandbox::sandbox(place), place.project(), "git config a.first 1");
@@ -703,6 +729,7 @@ fn a_copy_in_use_is_not_forgotten_and_the_last_run_reports(place: &Place) {
     assert!(waiting.finish().contains("warning[private-kept]: `a.first`"));
 }
 
+// SPEC Q3
 fn a_start_without_supervision_says_what_it_found(place: &Place) {
     repository(place);
     shell(place, "git config a.both 1");
@@ -712,6 +739,7 @@ fn a_start_without_supervision_says_what_it_found(place: &Place) {
     assert!(stderr(&output).contains("warning[private-conflict]: `a.both`"), "{}", stderr(&output));
 }
 
+// SPEC Q3
 fn a_copy_survives_a_host_file_that_cannot_be_parsed(place: &Place) {
     let file = place.home().join(".codex/config.toml");
     place.write(&file, "");
@@ -723,6 +751,7 @@ fn a_copy_survives_a_host_file_that_cannot_be_parsed(place: &Place) {
     assert!(copies(place).iter().any(|(path, text)| path.ends_with("config.toml") && text == b"mine = 1\n"));
 }
 
+// SPEC Q7
 fn a_copy_of_another_user_is_set_aside(place: &Place) {
     repository(place);
     shell(place, "git config a.b c");

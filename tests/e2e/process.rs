@@ -22,6 +22,7 @@ everywhere!(
     the_printed_forms_do_what_a_run_does,
 );
 
+// SPEC S1
 fn the_exit_code_is_the_commands(place: &Place) {
     policy(place, "");
     for (script, code) in [("exit 0", 0), ("exit 7", 7), ("exit 125", 125)] {
@@ -75,6 +76,7 @@ fn words_and_environment_pass_through(place: &Place) {
     assert_eq!(shell(place, "pwd"), format!("{}\n", place.project().display()));
 }
 
+// SPEC S5
 fn inherited_descriptors_are_closed(place: &Place) {
     const OPEN: &str = "
 import os
@@ -111,6 +113,7 @@ fn killing_the_launcher_ends_the_command(place: &Place) {
 
 /// bwrap is the caller's own child then. A supervised run outlives its caller, as a command alone
 /// would (`nohup`).
+// SPEC B1, S12
 fn the_end_of_the_caller_ends_the_command_without_supervision(place: &Place) {
     policy(place, "");
     let mut caller = place.command("sh");

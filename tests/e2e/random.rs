@@ -18,6 +18,7 @@ pub const POLICIES: u64 = 60;
 everywhere!(the_model_says_what_a_process_inside_finds);
 for_both!(the_model_knows_homes_and_bases_of_the_sandboxs_own);
 
+// SPEC C1, C9
 fn the_model_says_what_a_process_inside_finds(place: &Place) {
     let mut met = BTreeSet::new();
     for seed in 0..POLICIES {
@@ -33,6 +34,7 @@ fn the_model_says_what_a_process_inside_finds(place: &Place) {
 }
 
 /// Compares model and kernel where the home, or all of the root, is the sandbox's own.
+// SPEC O2
 fn the_model_knows_homes_and_bases_of_the_sandboxs_own(place: &Place) {
     for seed in 0..POLICIES / 4 {
         let case = Case::generate(&mut Generator(seed));

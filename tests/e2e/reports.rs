@@ -45,6 +45,7 @@ fn count(place: &Place) -> usize {
     fs::read_dir(reports(place)).map_or(0, Iterator::count)
 }
 
+// SPEC R6
 fn a_report_that_nobody_could_read_is_repeated_once(place: &Place) {
     unread(place, ".envrc");
     // What is kept is the user's alone.
@@ -67,6 +68,7 @@ fn a_report_that_nobody_could_read_is_repeated_once(place: &Place) {
     assert_eq!(codes.collect::<Vec<_>>(), ["unshown-report", "created-during-run"]);
 }
 
+// SPEC R7
 fn the_last_report_can_be_read_again(place: &Place) {
     let none = report(place, &["--last"]);
     assert_eq!((stdout(&none).as_str(), none.status.code()), ("no run in this project has left a report\n", Some(0)));
@@ -99,6 +101,7 @@ fn json(place: &Place) -> Vec<Value> {
     answer["reports"].as_array().unwrap().clone()
 }
 
+// SPEC R8
 fn a_report_names_a_hundred_paths_and_keeps_all(place: &Place) {
     let names: Vec<String> = (0..300).map(|number| format!("tool-{number:03}")).collect();
     policy(place, &format!("ro = {names:?}"));
@@ -112,6 +115,7 @@ fn a_report_names_a_hundred_paths_and_keeps_all(place: &Place) {
     assert_eq!((findings["paths"].as_array().unwrap().len(), findings["left-out"].as_u64()), (300, Some(0)));
 }
 
+// SPEC R6
 fn a_report_that_was_not_wanted_is_not_repeated(place: &Place) {
     unread(place, ".envrc");
     assert_eq!(stderr(&run(place, &["--quiet", "--", "true"])), "");
@@ -122,6 +126,7 @@ fn a_report_that_was_not_wanted_is_not_repeated(place: &Place) {
     assert!(succeeded(report(place, &["--last"])).contains(CREATED));
 }
 
+// SPEC R6
 fn reports_that_are_never_read_do_not_pile_up(place: &Place) {
     for _ in 0..20 {
         unread(place, ".envrc");
@@ -130,6 +135,7 @@ fn reports_that_are_never_read_do_not_pile_up(place: &Place) {
     assert_eq!(count(place), 16);
 }
 
+// SPEC R6
 fn a_report_that_cannot_be_kept_is_shown(place: &Place) {
     // A file where the folder should be, so that root cannot make it either.
     write(place, reports(place), "");
@@ -161,6 +167,7 @@ fn a_report_that_cannot_be_read_is_said(place: &Place) {
     assert_eq!(stderr(&run(place, &["--", "true"])), "");
 }
 
+// SPEC R7
 fn a_report_belongs_to_its_project(place: &Place) {
     unread(place, ".envrc");
     fs::create_dir_all(place.home().join("other/.git")).unwrap();
@@ -175,6 +182,7 @@ fn a_report_belongs_to_its_project(place: &Place) {
     assert!(stderr(&run(place, &["--", "true"])).contains(CREATED));
 }
 
+// SPEC R3
 fn consent_that_a_run_gave_to_an_agent_is_reported(place: &Place) {
     let state = place.home().join(".claude.json");
     write(place, &state, r#"{ "projects": { "/p": { "hasTrustDialogAccepted": false } } }"#);

@@ -58,6 +58,7 @@ ctypes.CDLL(None).pthread_exit(None)
 '",
 ];
 
+// SPEC S7
 fn a_process_that_outlives_the_command_plants_nothing(place: &Place) {
     policy(place, BLOCKED);
     place.give_away();
@@ -72,6 +73,7 @@ fn a_process_that_outlives_the_command_plants_nothing(place: &Place) {
     }
 }
 
+// SPEC S7
 fn the_exit_status_is_that_of_the_command(place: &Place) {
     policy(place, BLOCKED);
     place.give_away();

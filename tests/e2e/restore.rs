@@ -162,18 +162,22 @@ fn fifty_times(place: &Place, path: &str, how: &str, replace: fn(&Place, &str, &
     assert_eq!(fs::read_to_string(place.project().join(path)).unwrap(), "content 49");
 }
 
+// SPEC Y1
 fn a_hidden_file_is_hidden_again_after_each_of_fifty_renames(place: &Place) {
     fifty_times(place, ".env", "hidden", rename);
 }
 
+// SPEC Y1
 fn a_hidden_file_is_hidden_again_each_time_it_is_removed_and_created(place: &Place) {
     fifty_times(place, "deep/er/.env", "hidden", create_anew);
 }
 
+// SPEC Y1
 fn a_read_only_file_is_read_only_again_after_each_of_fifty_renames(place: &Place) {
     fifty_times(place, "deep/settings", "read-only", rename);
 }
 
+// SPEC Y1
 fn a_read_only_file_is_read_only_again_each_time_it_is_removed_and_created(place: &Place) {
     fifty_times(place, "settings", "read-only", create_anew);
 }
@@ -196,16 +200,19 @@ fn fifty_settings(place: &Place, how: &str) {
     assert_eq!(git(place, &["config", "test.number"]), "49\n");
 }
 
+// SPEC Y1
 fn settings_of_git_are_private_again_after_each_of_fifty_changes(place: &Place) {
     fifty_settings(place, "linked");
 }
 
+// SPEC Y1
 fn settings_of_git_are_read_only_again_after_each_of_fifty_changes(place: &Place) {
     policy(place, "ro = ['.git/config']");
     fifty_settings(place, "read-only");
 }
 
 /// The list of covered files, which git inside reads in the place of the host's.
+// SPEC Y1
 fn a_generated_file_is_read_only_again(place: &Place) {
     git(place, &["init", "-q"]);
     write(place, ".env", "secret");
@@ -216,6 +223,7 @@ fn a_generated_file_is_read_only_again(place: &Place) {
 }
 
 /// A mask that shows an empty file is not made again: the file refuses to be opened.
+// SPEC Y1
 fn a_file_that_reads_as_empty_is_hidden(place: &Place) {
     place.write(place.home().join(".pypirc"), "password = canary");
     let file = place.home().join(".pypirc");
@@ -237,6 +245,7 @@ fn a_file_that_reads_as_empty_is_hidden(place: &Place) {
 }
 
 /// Such a file is not in a writable folder, but a program of the host may replace it.
+// SPEC Y1
 fn a_secret_in_a_read_only_home_is_hidden_again(place: &Place) {
     place.write(place.home().join("notes/secret"), "first");
     policy(place, "exclude = ['~/notes/secret']");
@@ -249,6 +258,7 @@ fn a_secret_in_a_read_only_home_is_hidden_again(place: &Place) {
     assert!(said.contains(COVERED), "{said}");
 }
 
+// SPEC Y2
 fn a_file_that_became_something_else_is_hidden(place: &Place) {
     let at = |name: &str| place.project().join(name);
     policy(place, "ro = ['settings']\nexclude = ['key']");
@@ -284,6 +294,7 @@ fn a_file_that_became_something_else_is_hidden(place: &Place) {
 }
 
 /// vim renames the old file, and the mount goes along; then it creates a new one.
+// SPEC Y1
 fn a_file_that_vim_moves_away_is_covered_again(place: &Place) {
     write(place, ".env", "original");
     policy(place, "exclude = ['.env']");
@@ -295,6 +306,7 @@ fn a_file_that_vim_moves_away_is_covered_again(place: &Place) {
     assert!(watched.end().contains(&format!("`.env` {COVERED}")));
 }
 
+// SPEC Y4
 fn a_replacement_is_warned_of_at_once_and_reported(place: &Place) {
     write(place, ".env", "original");
     policy(place, "exclude = ['.env']");
@@ -310,6 +322,7 @@ fn a_replacement_is_warned_of_at_once_and_reported(place: &Place) {
 }
 
 /// The report comes when the program has ended.
+// SPEC Y4
 fn a_program_that_draws_on_the_terminal_is_not_disturbed(place: &Place) {
     write(place, ".env", "original");
     policy(place, "exclude = ['.env']");
@@ -350,6 +363,7 @@ sys.stdout.buffer.write(text)
     assert!(!during.contains("replaced-during-run") && after.contains(COVERED), "{text}");
 }
 
+// SPEC Y5
 fn without_inotify_a_warning_says_so_and_the_report_names_the_file(place: &Place) {
     write(place, ".env", "original");
     policy(place, "exclude = ['.env']");
@@ -367,6 +381,7 @@ fn without_inotify_a_warning_says_so_and_the_report_names_the_file(place: &Place
     );
 }
 
+// SPEC Y5
 fn without_a_supervisor_nothing_is_covered_again(place: &Place) {
     for flag in ["--exec", "--no-guard"] {
         for name in ["started", "go"] {
@@ -391,6 +406,7 @@ fn without_a_supervisor_nothing_is_covered_again(place: &Place) {
 
 /// A command can create any number of such directories. Those near the root are watched all the
 /// same.
+// SPEC Y5
 fn beyond_the_watched_directories_a_warning_says_so(place: &Place) {
     write(place, ".env", "original");
     for number in 0..1030 {

@@ -56,6 +56,7 @@ fn started(place: &Place, shell: &[&str]) -> (Child, Pid) {
     (child, pid)
 }
 
+// SPEC M9
 fn a_script_that_is_interrupted_leaves_nothing(place: &Place) {
     for stages in STAGES {
         print(place, stages, "echo started; cat");
@@ -79,6 +80,7 @@ fn a_script_that_is_interrupted_leaves_nothing(place: &Place) {
     }
 }
 
+// SPEC M9
 fn a_script_that_alone_is_told_to_end_waits_for_the_command(place: &Place) {
     for stages in STAGES {
         print(place, stages, "echo started; cat; exit 7");
@@ -95,6 +97,7 @@ fn a_script_that_alone_is_told_to_end_waits_for_the_command(place: &Place) {
 }
 
 /// A file that another process created meanwhile stops the script, and stays.
+// SPEC M9
 fn a_script_takes_away_only_what_it_made(place: &Place) {
     print(place, STAGES[0], "echo ran");
     for (made, is_file) in [("a", false), ("hooks", false), ("token", true)] {
@@ -111,6 +114,7 @@ fn a_script_takes_away_only_what_it_made(place: &Place) {
     }
 }
 
+// SPEC M9
 fn a_script_ends_as_the_command_did(place: &Place) {
     for (stages, code) in [(STAGES[0], 0), (STAGES[1], 0), (STAGES[0], 42), (STAGES[1], 42)] {
         print(place, stages, &format!("exit {code}"));
@@ -131,6 +135,7 @@ fn a_script_ends_as_the_command_did(place: &Place) {
     }
 }
 
+// SPEC M9
 fn a_script_gives_its_input_to_the_command(place: &Place) {
     for stages in STAGES {
         print(place, stages, "cat; echo end");

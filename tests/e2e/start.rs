@@ -35,6 +35,7 @@ fn after(place: &Place, limit: &str, words: &[&str]) -> Output {
     command.args(started.get_args()).args(words).output().unwrap()
 }
 
+// SPEC S16
 fn a_fresh_home_is_usable_whatever_the_umask_is(place: &Place) {
     assert_eq!(succeeded(after(place, "umask 0777", &["--", "echo", "ran"])), "ran\n");
     let mode = |path: &str| fs::metadata(place.home().join(path)).unwrap().permissions().mode() & 0o777;
@@ -43,6 +44,7 @@ fn a_fresh_home_is_usable_whatever_the_umask_is(place: &Place) {
     assert_eq!(succeeded(run(place, &["--", "echo", "again"])), "again\n");
 }
 
+// SPEC S17
 fn a_limit_that_is_too_small_is_named(place: &Place) {
     policy(place, "");
     failed(&after(place, "ulimit -s 64", &["--", "echo", "x"]), 125, "the stack is limited to 64 KiB (`ulimit -s`)");
@@ -52,6 +54,7 @@ fn a_limit_that_is_too_small_is_named(place: &Place) {
     assert_eq!(succeeded(after(place, "ulimit -f 10000", &script)), format!("{}\n", 128 + Signal::XFSZ.as_raw()));
 }
 
+// SPEC S2
 fn a_planted_bwrap_is_not_run(place: &Place) {
     policy(place, "rw = ['~/tools']");
     let script = "#!/bin/sh\ntouch \"$HOME/code/project/planted-was-run\"\n";
@@ -122,6 +125,7 @@ for path in sys.argv[1:]:
     }
 }
 
+// SPEC S3
 fn root_is_refused_without_the_flag(place: &Place) {
     policy(place, "");
     for ci in [None, Some("")] {
@@ -138,6 +142,7 @@ fn root_is_refused_without_the_flag(place: &Place) {
     assert!(stdout(&printed).contains("--cap-drop ALL"), "printing is open to everybody");
 }
 
+// SPEC S3
 fn root_is_allowed_in_a_container_and_in_ci(place: &Place) {
     policy(place, "");
     let ran = |command: &mut std::process::Command, flags: &[&str]| {
@@ -161,6 +166,7 @@ fn root_is_allowed_in_a_container_and_in_ci(place: &Place) {
 }
 
 /// `scripts/run -- echo hello` in a checkout that is built already: the stub stands for cargo.
+// SPEC S3
 fn the_first_command_of_the_readme_works_for_root_in_a_container(place: &Place) {
     policy(place, "");
     let checkout = place.path().join("checkout");
@@ -185,6 +191,7 @@ fn the_first_command_of_the_readme_works_for_root_in_a_container(place: &Place) 
     failed(&first(&[], ""), 125, "refusing to run as root");
 }
 
+// SPEC S3, C4
 fn root_keeps_no_capability(place: &Place) {
     policy(place, "");
     let said = shell(place, "grep ^Cap /proc/self/status");
@@ -195,6 +202,7 @@ fn root_keeps_no_capability(place: &Place) {
     }
 }
 
+// SPEC S3
 fn root_sees_no_password_hashes(place: &Place) {
     policy(place, "");
     let paths: Vec<_> = ["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-"].map(Into::into).to_vec();
@@ -207,6 +215,7 @@ fn root_sees_no_password_hashes(place: &Place) {
 }
 
 /// Root of a user namespace cannot give files away. There the folders of the system are foreign.
+// SPEC S3
 fn a_foreign_project_is_refused(place: &Place) {
     let project = place.project();
     policy(place, "");

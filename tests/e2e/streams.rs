@@ -19,6 +19,7 @@ for_both!(
     a_disk_is_no_stream,
 );
 
+// SPEC S13
 fn a_file_on_standard_input_is_read_as_ever(place: &Place) {
     const READ: &str = "
 import mmap, os
@@ -55,6 +56,7 @@ fn script(place: &Place, text: &str) -> String {
     succeeded(command.current_dir(place.project()).output().unwrap())
 }
 
+// SPEC S13
 fn who_reads_on_begins_where_the_command_ended(place: &Place) {
     policy(place, "");
     write(place, "lines", "one\ntwo\nthree\n");
@@ -62,6 +64,7 @@ fn who_reads_on_begins_where_the_command_ended(place: &Place) {
     assert_eq!(said, "one\ntwo\nthree\n");
 }
 
+// SPEC S13
 fn a_file_without_a_name_is_read(place: &Place) {
     policy(place, "");
     write(place, "removed", "content\n");
@@ -74,6 +77,7 @@ fn a_file_without_a_name_is_read(place: &Place) {
     assert_eq!(script(place, &format!("\"$@\" -- wc -c <<'.'\n{long}\n.\n")).trim(), "100001");
 }
 
+// SPEC S13
 fn a_large_file_is_read(place: &Place) {
     policy(place, "");
     write(place, "large", "");
@@ -81,6 +85,7 @@ fn a_large_file_is_read(place: &Place) {
     assert_eq!(script(place, "\"$@\" -- wc -c < large").trim(), (100 << 20).to_string());
 }
 
+// SPEC S13
 fn other_streams_pass_as_they_are(place: &Place) {
     policy(place, "");
     assert_eq!(script(place, "echo text | \"$@\" -- cat"), "text\n");
@@ -90,6 +95,7 @@ fn other_streams_pass_as_they_are(place: &Place) {
     assert_eq!(script(place, "\"$@\" -- head -c 4 < /proc/version"), "Linu");
 }
 
+// SPEC S13
 fn what_the_caller_writes_to_can_be_written(place: &Place) {
     policy(place, "ro = ['log']");
     write(place, "log", "before\n");
@@ -99,6 +105,7 @@ fn what_the_caller_writes_to_can_be_written(place: &Place) {
 }
 
 /// Scripts write to `/dev/stdout` and `/dev/stderr`, also if those lead to a read-only place.
+// SPEC C13
 fn streams_can_be_opened_anew(place: &Place) {
     policy(place, "");
     let write = "\"$@\" -- sh -c 'echo out >> /dev/stdout; echo err >> /dev/stderr; echo null > /dev/null'";
@@ -109,6 +116,7 @@ fn streams_can_be_opened_anew(place: &Place) {
 }
 
 /// Opened by path alone, so that no device is touched; the kind is what counts.
+// SPEC S5
 fn a_disk_is_no_stream(place: &Place) {
     policy(place, "");
     let is_disk = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_block_device());

@@ -45,17 +45,29 @@ macro_rules! scenes {
 }
 
 scenes!(
+    // SPEC S7
     keys_reach_the_handler_once,
+    // SPEC S10
     keys_kill_as_without_us,
+    // SPEC S9
     a_job_is_stopped_and_continued,
+    // SPEC S9
     a_command_that_stops_itself_is_a_stopped_job,
+    // SPEC S9
     a_command_that_ignores_the_key_goes_on,
+    // SPEC S9
     stopping_from_elsewhere_stops_the_command,
+    // SPEC S9
     continuing_us_alone_continues_the_command,
+    // SPEC S7
     a_resize_reaches_the_command,
+    // SPEC S7, C15
     a_shell_inside_keeps_job_control,
+    // SPEC S7
     the_terminal_comes_back_from_a_shell_inside,
+    // SPEC S9
     a_background_job_is_one,
+    // SPEC S7
     the_end_of_the_terminal_reaches_the_command,
 );
 
@@ -116,6 +128,7 @@ fn signalled(command: &mut Command, signal: Signal) -> ExitStatus {
     child.wait().unwrap()
 }
 
+// SPEC S10
 fn how_the_command_ended_is_how_we_end(place: &Place) {
     policy(place, "");
     for (script, code) in [("exit 0", 0), ("exit 3", 3), ("exit 125", 125), ("exit 255", 255)] {
@@ -144,6 +157,7 @@ fn kernel_tells_how_a_process_ended() -> bool {
     (numbers.next().unwrap(), numbers.next().unwrap()) >= (6, 15)
 }
 
+// SPEC S7
 fn a_signal_sent_to_us_reaches_the_handler_once(place: &Place) {
     policy(place, "");
     for (signal, name) in [
@@ -162,6 +176,7 @@ fn a_signal_sent_to_us_reaches_the_handler_once(place: &Place) {
     assert_eq!((child.wait().unwrap().code(), handled(place)), (Some(7), vec!["SIGRTMAX".to_owned()]));
 }
 
+// SPEC S10
 fn a_signal_sent_to_us_kills_as_without_us(place: &Place) {
     policy(place, "");
     for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR2] {
@@ -172,6 +187,7 @@ fn a_signal_sent_to_us_kills_as_without_us(place: &Place) {
 }
 
 /// From the first that is handled to our end there are many more, some of them while we finish.
+// SPEC S10
 fn a_signal_that_comes_too_late_changes_nothing(place: &Place) {
     policy(place, "");
     const AT_ONCE: &str = "
@@ -193,6 +209,7 @@ while True:
     }
 }
 
+// SPEC S8
 fn what_the_caller_ignores_stays_ignored(place: &Place) {
     policy(place, "");
     const IGNORED: &str = "sed -n 's/^SigIgn:.*\\(.....\\)$/\\1/p' /proc/self/status";
@@ -230,6 +247,7 @@ fn what_the_caller_ignores_stays_ignored(place: &Place) {
 
 /// A shell without job control ignores SIGINT for what it starts in the background, and a server
 /// handles it nevertheless.
+// SPEC S8
 fn a_handler_counts_although_the_caller_ignores(place: &Place) {
     policy(place, "");
     let mut caller = place.command("sh");
@@ -240,6 +258,7 @@ fn a_handler_counts_although_the_caller_ignores(place: &Place) {
 
 /// `timeout` signals its child and then its whole group. Its own alarm, sent by us, lets the time
 /// run out.
+// SPEC S7
 fn a_time_limit_reaches_the_handler(place: &Place) {
     policy(place, "");
     for flags in [&["3600"][..], &["--foreground", "3600"]] {
@@ -265,6 +284,7 @@ fn an_alarm_set_before_reaches_the_command(place: &Place) {
     assert_eq!(handled, Some((Some(7), vec!["SIGALRM".to_owned()])));
 }
 
+// SPEC S11
 fn killing_the_supervisor_ends_the_command(place: &Place) {
     policy(place, "");
     let mut command = sandbox(place);
@@ -277,6 +297,7 @@ fn killing_the_supervisor_ends_the_command(place: &Place) {
     assert_ended(output);
 }
 
+// SPEC S11
 fn the_end_of_the_caller_ends_nothing(place: &Place) {
     policy(place, "");
     let mut caller = place.command("sh");
@@ -299,6 +320,7 @@ fn descendants(pid: u32) -> Vec<u32> {
     [children, deeper].concat()
 }
 
+// SPEC S11
 fn killing_bwrap_is_reported(place: &Place) {
     policy(place, "");
     let mut command = sandbox(place);
@@ -311,6 +333,7 @@ fn killing_bwrap_is_reported(place: &Place) {
 }
 
 /// A bwrap that never comes as far as the command.
+// SPEC S8
 fn a_start_that_hangs_can_be_ended(place: &Place) {
     policy(place, "");
     write_program(
@@ -324,6 +347,7 @@ fn a_start_that_hangs_can_be_ended(place: &Place) {
     }
 }
 
+// SPEC S1
 fn a_start_that_fails_says_why(place: &Place) {
     policy(place, "");
     let with = |program: &str| {
@@ -337,6 +361,7 @@ fn a_start_that_fails_says_why(place: &Place) {
     failed(&once, 125, "error[start-failed]: bwrap ended with the exit code 1 before the command started");
 }
 
+// SPEC S1
 fn what_cannot_be_executed_inside_has_its_own_code(place: &Place) {
     policy(place, "");
     for (name, text) in [("lost", "#!/nowhere/sh\n"), ("folder", "#!/usr\n")] {
@@ -367,6 +392,7 @@ fn the_end_of_input_passes_through(place: &Place) {
 
 /// Whoever becomes an orphan below this caller becomes its child: there must be none, dead or
 /// alive.
+// SPEC S7
 fn nobody_is_left_behind(place: &Place) {
     const CALLER: &str = "
 import ctypes, os, subprocess, sys
@@ -398,6 +424,7 @@ fn a_caller_outside_our_namespace_of_processes_is_no_trouble(place: &Place) {
     assert_eq!(said.split_whitespace().collect::<Vec<_>>(), ["0", "0", "inside"]);
 }
 
+// SPEC S12
 fn without_supervision_it_is_bwrap_that_the_caller_sees(place: &Place) {
     policy(place, "");
     for (script, code) in [("exit 3", 3), ("kill -TERM $$", 143)] {

@@ -34,6 +34,7 @@ fn tmp_is_private(place: &Place) {
     assert_eq!(shell(place, "ls /tmp | grep -v agent-sandbox-test || true"), "");
 }
 
+// SPEC D3
 fn tmp_is_the_hosts_on_request(place: &Place) {
     let elsewhere = if place.uid == 0 { Place::root_in_tmp() } else { Place::in_tmp() };
     elsewhere.write("file", "host");
@@ -43,6 +44,7 @@ fn tmp_is_the_hosts_on_request(place: &Place) {
     assert_eq!(fs::read_to_string(file).unwrap(), "inside\n");
 }
 
+// SPEC B1
 fn run_is_private_and_has_a_runtime_directory(place: &Place) {
     policy(place, "");
     let script = "ls /run && cd /run/user && ls && stat -c %a:%u . * && cd * && echo kept >new && cat new";
@@ -55,6 +57,7 @@ fn run_is_private_and_has_a_runtime_directory(place: &Place) {
     }
 }
 
+// SPEC B9
 fn check_tells_inside_from_outside(place: &Place) {
     let outside = place.agent_sandbox().arg("--inside").output().unwrap();
     assert_eq!((outside.status.code(), stdout(&outside).as_str()), (Some(1), "outside sandbox\n"));
@@ -62,6 +65,7 @@ fn check_tells_inside_from_outside(place: &Place) {
     assert_eq!((inside.status.code(), stdout(&inside).as_str()), (Some(0), "inside sandbox\n"));
 }
 
+// SPEC B9, S4
 fn a_sandbox_does_not_start_in_a_sandbox(place: &Place) {
     let binary = binary();
     let nested =
@@ -69,6 +73,7 @@ fn a_sandbox_does_not_start_in_a_sandbox(place: &Place) {
     failed(&nested, 125, "error[already-inside]: this is a sandbox already, and sandboxes do not nest yet\n");
 }
 
+// SPEC B8
 fn tmpdir_is_reset_where_it_is_not_writable(place: &Place) {
     write(place, "tmp/x", "");
     policy(place, "exclude = ['hidden']");
@@ -88,6 +93,7 @@ fn tmpdir_is_reset_where_it_is_not_writable(place: &Place) {
     assert_eq!(shell(place, "echo ${TMPDIR-unset}"), "unset\n");
 }
 
+// SPEC M3
 fn a_missing_directory_is_created_on_request(place: &Place) {
     policy(place, "rw = [{ path = '~/made/deep', if-missing = 'create' }, '~/never']");
     let made = place.home().join("made/deep");
@@ -106,6 +112,7 @@ fn a_missing_directory_is_created_on_request(place: &Place) {
 }
 
 /// The guard is agent-sandbox, so that the answer is there without a program on PATH.
+// SPEC B16
 fn the_command_finds_out_which_rules_govern_it(place: &Place) {
     place.write("home/.ssh/id_ed25519", "secret");
     place.write("home/code/project/kept", "");
@@ -140,6 +147,7 @@ fn the_command_finds_out_which_rules_govern_it(place: &Place) {
 }
 
 /// `/dev/full` is everywhere, but also in every sandbox; some machines have one that is not.
+// SPEC D4, T3
 fn a_device_can_be_granted(place: &Place) {
     let opens = |device: &&str| {
         let outside = place.command("sh").args(["-c", "exec 3<>\"$0\"", device]).output().unwrap();
@@ -160,6 +168,7 @@ fn a_device_can_be_granted(place: &Place) {
     }
 }
 
+// SPEC B4
 fn an_excluded_socket_or_fifo_cannot_be_used(place: &Place) {
     const PROGRAM: &str = "
 import errno, os, socket
@@ -192,6 +201,7 @@ for name in ('pipe', 'hidden-pipe'):
     drop(listeners);
 }
 
+// SPEC B3
 fn a_mask_swallows_no_writes(place: &Place) {
     write(place, "hidden/file", "host");
     write(place, "hidden/open/file", "host");

@@ -21,6 +21,7 @@ const CREDENTIALS: [(&str, &str); 5] = [
 ];
 
 /// The tools on the host without the files, then in the sandbox with them.
+// SPEC P7
 fn tools_work_with_their_credentials_hidden(place: &Place) {
     let registry = Registry::start();
     prepare(place, registry.port);

@@ -41,6 +41,7 @@ fn refused(place: &Place) {
     assert!(!place.project().join("started").exists());
 }
 
+// SPEC T4
 fn a_file_that_widens_does_not_run_without_consent(place: &Place) {
     let data = with_data(place);
     write(place, FILE, WIDENS);
@@ -55,6 +56,7 @@ fn a_file_that_widens_does_not_run_without_consent(place: &Place) {
     assert_eq!(shell(place, "echo trusted >~/data/file; cat ~/data/file"), "trusted\n");
 }
 
+// SPEC U6
 fn the_users_identity_over_none_needs_consent(place: &Place) {
     place.write("home/.gitconfig", "[user]\nname = Ada\n");
     let user = "home/.config/agent-sandbox/config.toml";
@@ -68,6 +70,7 @@ fn the_users_identity_over_none_needs_consent(place: &Place) {
     assert_eq!(shell(place, "printenv GIT_AUTHOR_NAME"), "Ada\n");
 }
 
+// SPEC T4
 fn a_file_planted_by_a_command_opens_nothing_in_the_next_run(place: &Place) {
     with_data(place);
     shell(place, &format!("printf '%s' \"{WIDENS}\" >{FILE}"));
@@ -79,6 +82,7 @@ fn a_file_planted_by_a_command_opens_nothing_in_the_next_run(place: &Place) {
 }
 
 /// The subfolder becomes a root of its own, and its file is the one that counts.
+// SPEC T1
 fn a_file_planted_in_a_subfolder_opens_nothing_for_who_starts_there(place: &Place) {
     with_data(place);
     write(place, FILE, "[filesystem]\nrw = ['~/data']\nexclude = ['hidden']\n");
@@ -114,6 +118,7 @@ fn a_trusted_file_cannot_be_changed_inside(place: &Place) {
     assert_eq!(shell(place, "echo still >~/data/file; cat ~/data/file"), "still\n");
 }
 
+// SPEC T6
 fn consent_ends_with_a_byte_of_the_file(place: &Place) {
     with_data(place);
     write(place, FILE, WIDENS);
@@ -127,6 +132,7 @@ fn consent_ends_with_a_byte_of_the_file(place: &Place) {
 }
 
 /// A symlink gives the same bytes another meaning.
+// SPEC T6
 fn consent_does_not_follow_a_link_to_somewhere_else(place: &Place) {
     with_data(place);
     write(place, FILE, "[filesystem]\nrw = ['~/links/data']\n");
@@ -150,6 +156,7 @@ fn consent_does_not_follow_a_link_to_somewhere_else(place: &Place) {
 }
 
 /// The user's own file, which needs no trust, opens all that is around the records.
+// SPEC T7
 fn consent_cannot_be_written_inside(place: &Place) {
     with_data(place);
     place.write("home/.config/agent-sandbox/config.toml", "[filesystem]\nrw = ['~/.local/state']\n");
@@ -165,6 +172,7 @@ fn consent_cannot_be_written_inside(place: &Place) {
 }
 
 /// Whoever makes the folder first could put anything into it.
+// SPEC D6
 fn consent_cannot_be_planted_where_there_is_none_yet(place: &Place) {
     with_data(place);
     fs::create_dir_all(place.home().join(".local/state")).unwrap();
@@ -183,6 +191,7 @@ fn consent_cannot_be_planted_where_there_is_none_yet(place: &Place) {
     assert!(!state.join("trust").exists());
 }
 
+// SPEC T7
 fn a_record_that_somebody_damaged_or_replaced_is_no_consent(place: &Place) {
     use std::os::unix::fs::PermissionsExt;
     with_data(place);
@@ -235,6 +244,7 @@ for answer in sys.stdin.read().split('|'):
     print(code_of(answer.encode()))
 ";
 
+// SPEC T5
 fn trust_asks_on_a_terminal(place: &Place) {
     with_data(place);
     write(place, FILE, WIDENS);
@@ -251,6 +261,7 @@ fn trust_asks_on_a_terminal(place: &Place) {
     succeeded(run(place, &["--", "true"]));
 }
 
+// SPEC T5
 fn trust_is_not_given_inside(place: &Place) {
     with_data(place);
     let binary = crate::support::binary();
@@ -260,6 +271,7 @@ fn trust_is_not_given_inside(place: &Place) {
 }
 
 /// Not by the product, and not by hand: what is recorded can be read, and no more.
+// SPEC T8, T9
 fn trust_is_neither_listed_nor_revoked_inside(place: &Place) {
     with_data(place);
     place.write("home/.config/agent-sandbox/config.toml", "[filesystem]\nrw = ['~/.local']\n");

@@ -76,6 +76,7 @@ impl Waiting {
     }
 }
 
+// SPEC M4
 fn a_blocked_path_cannot_be_created(place: &Place) {
     policy(place, BLOCKED);
     for attempt in [
@@ -100,6 +101,7 @@ fn a_blocked_path_cannot_be_created(place: &Place) {
     assert_eq!(shell(place, "cat a/.mcp.json; ls -A hooks"), "{}\n");
 }
 
+// SPEC M7
 fn nothing_is_left_whatever_the_exit_code(place: &Place) {
     write(place, "kept", "host");
     policy(place, BLOCKED);
@@ -116,6 +118,7 @@ fn nothing_is_left_whatever_the_exit_code(place: &Place) {
     assert_eq!((project(place), journals(place)), (vec!["kept".to_owned()], 0));
 }
 
+// SPEC M7
 fn a_killed_run_is_swept_by_the_next_one(place: &Place) {
     policy(place, BLOCKED);
     Waiting::start(place).kill();
@@ -133,6 +136,7 @@ fn a_killed_run_is_swept_by_the_next_one(place: &Place) {
     assert_eq!(printed(), while_it_stands);
 }
 
+// SPEC M7
 fn a_killed_run_is_swept_on_request(place: &Place) {
     policy(place, BLOCKED);
     Waiting::start(place).kill();
@@ -157,6 +161,7 @@ fn a_killed_run_is_swept_on_request(place: &Place) {
     assert_eq!((sweep(&["--quiet"]), project(place)), (String::new(), vec![]));
 }
 
+// SPEC M7
 fn two_runs_keep_a_placeholder_until_both_have_ended(place: &Place) {
     policy(place, BLOCKED);
     for (first_ends_first, is_killed) in [(true, false), (false, false), (true, true), (false, true)] {
@@ -180,6 +185,7 @@ fn two_runs_keep_a_placeholder_until_both_have_ended(place: &Place) {
 
 /// A run whose paths change under it too often may refuse to start (SPEC C11). No other failure,
 /// and nothing that is left, is allowed at any moment.
+// SPEC M7
 fn many_runs_at_once_leave_nothing(place: &Place) {
     policy(place, BLOCKED);
     let one_run = || {
@@ -195,6 +201,7 @@ fn many_runs_at_once_leave_nothing(place: &Place) {
     assert_eq!((project(place), journals(place)), (vec![], 0));
 }
 
+// SPEC M7
 fn placeholders_have_the_modes_of_the_callers_umask(place: &Place) {
     policy(place, BLOCKED);
     let root = if place.uid == 0 { "--allow-root" } else { "" };
@@ -225,6 +232,7 @@ fn the_lock_cannot_be_taken_from_within() {
     });
 }
 
+// SPEC M5
 fn a_run_that_starts_beside_another_blocks_and_ignores_the_same(place: &Place) {
     succeeded(git(place.command("git"), &["init", "-q", "."]));
     policy(place, BLOCKED);
@@ -237,6 +245,7 @@ fn a_run_that_starts_beside_another_blocks_and_ignores_the_same(place: &Place) {
     assert_eq!(project(place), [".git"]);
 }
 
+// SPEC M7
 fn what_the_host_puts_in_the_place_is_kept_and_reported(place: &Place) {
     policy(place, BLOCKED);
     let waiting = Waiting::start(place);
@@ -256,6 +265,7 @@ fn what_the_host_puts_in_the_place_is_kept_and_reported(place: &Place) {
     assert_eq!(fs::metadata(at("keys")).unwrap().mode() & 0o7777, 0o755);
 }
 
+// SPEC M4
 fn a_link_to_nothing_is_not_followed(place: &Place) {
     policy(place, BLOCKED);
     let target = place.home().join("elsewhere");
@@ -273,6 +283,7 @@ fn a_link_to_nothing_is_not_followed(place: &Place) {
     assert!(!target.exists());
 }
 
+// SPEC D6
 fn the_state_folder_cannot_be_written_inside(place: &Place) {
     let state = place.home().join(".local/state/agent-sandbox");
     policy(place, "rw = [{ path = '~/.local', if-missing = 'create' }]");
@@ -314,6 +325,7 @@ fn gits() -> Vec<PathBuf> {
     found
 }
 
+// SPEC M5
 fn git_does_not_see_placeholders(place: &Place) {
     for (number, program) in gits().iter().enumerate() {
         let template = if number % 2 == 0 { "--template=" } else { "-q" };
@@ -342,6 +354,7 @@ fn git_does_not_see_placeholders(place: &Place) {
 }
 
 /// git does not stage a protected file that is not tracked, and does not stop at it.
+// SPEC M5
 fn git_passes_by_what_is_covered(place: &Place) {
     const SCRIPT: &str = "
         git add -A && git diff --cached --name-only && git reset -q
@@ -373,6 +386,7 @@ fn git_passes_by_what_is_covered(place: &Place) {
 }
 
 /// git reads the placeholder `commondir` in each of these commands.
+// SPEC M6
 fn git_works_beside_its_placeholders(place: &Place) {
     const SCRIPT: &str = "
         cat .git/commondir
@@ -403,6 +417,7 @@ fn git_works_beside_its_placeholders(place: &Place) {
     }
 }
 
+// SPEC R2
 fn a_head_that_the_command_broke_is_put_back(place: &Place) {
     let head = place.project().join(".git/HEAD");
     succeeded(git(place.command("git"), &["init", "-q", "-b", "main", "."]));
@@ -429,6 +444,7 @@ fn a_head_that_the_command_broke_is_put_back(place: &Place) {
     assert_eq!(fs::read_to_string(&head).unwrap(), "ref: refs/heads/x\n");
 }
 
+// SPEC R1
 fn what_the_command_created_is_reported_once(place: &Place) {
     let command = ["--", "sh", "-c", "echo x >.envrc; mkdir -p .claude; echo {} >.claude/settings.json"];
     let output = run(place, &command);
@@ -453,6 +469,7 @@ fn what_the_command_created_is_reported_once(place: &Place) {
     );
 }
 
+// SPEC R3
 fn changed_commands_in_mixed_state_are_reported(place: &Place) {
     let state = place.home().join(".claude.json");
     write(place, &state, r#"{ "numStartups": 1, "mcpServers": {} }"#);
@@ -464,6 +481,7 @@ fn changed_commands_in_mixed_state_are_reported(place: &Place) {
     assert!(!said.contains("evil-thing"), "{said}");
 }
 
+// SPEC R4
 fn a_mask_that_the_host_lost_is_reported(place: &Place) {
     write(place, "key", "secret");
     write(place, "other", "secret");
@@ -482,6 +500,7 @@ fn a_mask_that_the_host_lost_is_reported(place: &Place) {
     assert_eq!(stderr(&Waiting::start(place).end("")), "");
 }
 
+// SPEC R4
 fn a_folder_that_the_host_replaced_is_reported(place: &Place) {
     write(place, "folder/file", "");
     policy(place, "ro = ['folder']");
@@ -496,6 +515,7 @@ fn a_folder_that_the_host_replaced_is_reported(place: &Place) {
     assert!(said.starts_with("warning[replaced-during-run]: `folder` was replaced on the host"), "{said}");
 }
 
+// SPEC M8
 fn without_a_state_folder_nothing_runs_that_needs_placeholders(place: &Place) {
     // A file where the folder should be, so that root cannot make it either.
     write(place, place.home().join(".local/state"), "");

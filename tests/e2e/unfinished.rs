@@ -13,6 +13,7 @@ const BLOCKED: &str =
     "ro = [{ path = 'folder/a/f.json', if-missing = 'block' }, { path = 'other/', if-missing = 'block' }]";
 
 /// Root may search every folder, so only users can be kept from one.
+// SPEC M7
 #[test]
 fn what_a_closed_folder_keeps_is_removed_by_the_next_start() {
     crate::situations::as_user(Place::outside_tmp, |place| {
@@ -30,6 +31,7 @@ fn what_a_closed_folder_keeps_is_removed_by_the_next_start() {
     });
 }
 
+// SPEC M7
 #[test]
 fn what_a_closed_folder_keeps_is_removed_by_a_sweep() {
     crate::situations::as_user(Place::outside_tmp, |place| {
@@ -60,6 +62,7 @@ fn what_a_closed_folder_keeps_is_removed_by_a_sweep() {
 }
 
 /// Without a free descriptor nobody can tell what other runs rely on.
+// SPEC M7
 #[test]
 fn a_run_that_can_open_nothing_leaves_the_rest_to_a_sweep() {
     crate::situations::as_user(Place::outside_tmp, |place| {

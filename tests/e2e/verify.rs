@@ -112,6 +112,7 @@ fn copy_of(path: &Path) -> String {
     agent_sandbox::policy::private::copy_inside(&crate::support::abs(path)).to_string()
 }
 
+// SPEC V1
 fn the_defaults_hold(place: &Place) {
     project(place);
     for flags in FORMS {
@@ -136,6 +137,7 @@ fn the_defaults_hold(place: &Place) {
     }
 }
 
+// SPEC V2
 fn a_rich_policy_holds(place: &Place) {
     project(place);
     for path in ["a/b/c/d/e", "hidden/in/open/closed/x", "hidden/file", "way/to/kept/x", "app/[id]/page", "odd\nname"] {
@@ -163,6 +165,7 @@ fn a_rich_policy_holds(place: &Place) {
     assert!(!place.project().join("blocked").exists());
 }
 
+// SPEC V3, V7
 fn a_mask_that_is_missing_is_found(place: &Place) {
     write(place, "hidden/secret", "canary");
     write(place, "hidden/open/file", "");
@@ -179,6 +182,7 @@ fn a_mask_that_is_missing_is_found(place: &Place) {
 const OPEN: &str = r#"words=("$@"); for i in "${!words[@]}"; do
     [[ "${words[$i]} ${words[$((i+1))]}" =~ ^--ro-bind(-try)?\ .*/kept$ ]] && words[$i]=--bind; done"#;
 
+// SPEC V3
 fn a_mount_that_is_writable_is_found(place: &Place) {
     write(place, "kept/file", "");
     policy(place, "ro = ['kept']\n");
@@ -192,6 +196,7 @@ fn a_mount_that_is_writable_is_found(place: &Place) {
 const UNPIN: &str = r#"words=(); while [ $# -gt 0 ]; do
     if [[ "$1 $2" =~ ^--ro-bind(-try)?\ .*/way$ ]]; then shift 3; else words+=("$1"); shift; fi; done"#;
 
+// SPEC V3
 fn a_pin_that_is_missing_is_found(place: &Place) {
     write(place, "way/to/kept", "");
     policy(place, "ro = ['way/to/kept']\n");
@@ -202,6 +207,7 @@ fn a_pin_that_is_missing_is_found(place: &Place) {
     finds(place, UNPIN, &["--no-guard"], &[at(place, "way", "move")]);
 }
 
+// SPEC V3
 fn a_root_that_is_writable_is_found(place: &Place) {
     let elsewhere = if place.uid == 0 { Place::root_outside_tmp() } else { Place::outside_tmp() };
     let other = elsewhere.home();
@@ -228,6 +234,7 @@ fn listing(path: &Path) -> Vec<String> {
     lines
 }
 
+// SPEC S6, V6
 fn verifying_leaves_nothing_behind(place: &Place) {
     project(place);
     let before = without_state(place);
@@ -248,6 +255,7 @@ fn verifying_leaves_nothing_behind(place: &Place) {
 
 /// Whether a folder stays where it is, is asked by removing it, which is safe only while something
 /// is in it.
+// SPEC V6
 fn an_empty_folder_that_cannot_be_listed_stays(place: &Place) {
     use std::os::unix::fs::PermissionsExt;
     project(place);
@@ -268,6 +276,7 @@ fn an_empty_folder_that_cannot_be_listed_stays(place: &Place) {
     }
 }
 
+// SPEC V6
 fn verifying_a_new_home_leaves_nothing_behind(place: &Place) {
     project(place);
     place.renew_home();
@@ -303,6 +312,7 @@ fn without_state(place: &Place) -> Vec<String> {
     listing(place.path()).into_iter().filter(|line| !line.starts_with(&of_state)).collect()
 }
 
+// SPEC V6
 fn a_verification_that_is_killed_leaves_nothing_that_is_not_swept(place: &Place) {
     project(place);
     fs::create_dir(place.home().join(".local")).unwrap();
@@ -341,6 +351,7 @@ fn wait_until_nobody_is_left(place: &Place) {
     }
 }
 
+// SPEC V4
 fn what_the_host_refuses_is_not_called_tested(place: &Place) {
     write(place, "locked", "");
     write(place, "open", "");
@@ -360,6 +371,7 @@ fn fact<'a>(answer: &'a Value, name: &str) -> &'a str {
     facts.find(|fact| fact["name"] == name).unwrap()["kernel"].as_str().unwrap()
 }
 
+// SPEC V5
 fn namespaces_and_variables_are_as_the_policy_says(place: &Place) {
     policy(place, "");
     let shared = holds(place, &[]);
@@ -379,6 +391,7 @@ fn namespaces_and_variables_are_as_the_policy_says(place: &Place) {
     assert_eq!(fact(&nested, "taking mounts down"), "EINVAL", "locked, whoever has a namespace of its own");
 }
 
+// SPEC V1, V7
 fn a_policy_that_does_not_run_is_not_verified(place: &Place) {
     write(place, ".agent-sandbox.toml", "[filesystem]\nrw = [\"~\"]\n");
     failed(&run(place, &["verify"]), 125, "error[untrusted-policy]");
@@ -386,6 +399,7 @@ fn a_policy_that_does_not_run_is_not_verified(place: &Place) {
     assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
 }
 
+// SPEC V2
 fn rules_without_a_mount_are_tested(place: &Place) {
     write(place, "a/b", "");
     policy(place, "ro = ['a', 'a/b']\nrw = ['.']\n");

@@ -67,6 +67,7 @@ fn change(scene: &Scene, paths: Vec<std::path::PathBuf>) -> Verdict {
     Verdict::broken_if(!changed.is_empty(), format!("changed: {changed:?}\n{}", ran.out))
 }
 
+// SPEC A13
 fn changing_what_the_project_runs_by_itself(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     for path in PROJECT {
@@ -83,6 +84,7 @@ fn changing_what_an_open_home_runs_by_itself(scene: &Scene) -> Verdict {
     change(scene, HOME.iter().map(|path| scene.home().join(path)).collect())
 }
 
+// SPEC A13
 fn changing_what_is_run_from_caches_and_agents(scene: &Scene) -> Verdict {
     if scene.is_control() {
         scene.policy(
@@ -99,6 +101,7 @@ fn changing_what_is_run_from_caches_and_agents(scene: &Scene) -> Verdict {
 }
 
 /// Of editors that this user works with; and of all tools with `@autorun-strict`.
+// SPEC A13
 fn making_folders_that_are_obeyed(scene: &Scene) -> Verdict {
     let editors = [".vscode/tasks.json", ".idea/workspace.xml", ".zed/tasks.json", ".cursor/mcp.json"];
     let others =
@@ -124,6 +127,7 @@ fn making<'p>(scene: &Scene, flags: &[&str], paths: &[&'p str]) -> Vec<&'p str> 
 }
 
 /// The default presets let a command make these, and the run reports them.
+// SPEC A13
 fn making_files_that_are_obeyed_without_a_word(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let script = "echo planted >.envrc; echo planted >.mcp.json; echo planted >.Rprofile; echo planted >mise.local.toml; \

@@ -15,6 +15,7 @@ macro_rules! ways {
 }
 
 for_everybody!("head-restore":
+    // SPEC A11
     planting_a_bare_repository,
     with_the_head_moved,
     with_nonsense_for_a_head,
@@ -31,6 +32,7 @@ for_everybody!("head-restore":
 // Root can search and read what nobody may.
 for_user!("head-restore":
     with_a_head_that_cannot_be_read,
+    // SPEC R2
     with_the_head_removed_for_good,
     with_refs_removed_for_good,
 );
@@ -61,6 +63,7 @@ ways!(
     with_a_head_that_cannot_be_read = "unreadable",
     with_objects_closed = "closed-objects",
     with_refs_closed = "closed-refs",
+    // SPEC A11
     with_all_of_it_closed = "closed",
 );
 

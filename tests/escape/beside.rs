@@ -16,6 +16,7 @@ everywhere!("own-names,own-writes": renaming_what_another_sandbox_protects);
 
 /// The search of the second sandbox lists both ends of the project, one after the other. The folder
 /// is always at the end that is not being listed, so the search does not find it.
+// SPEC C12
 fn moving_a_folder_while_another_sandbox_looks_for_what_is_in_it(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "exclude = ['**/.env', { path = '.blocked', if-missing = 'block' }]");
     scene.write("a/first/box/.env", CANARY);
@@ -49,6 +50,7 @@ fn moving_a_folder_while_another_sandbox_looks_for_what_is_in_it(scene: &Scene) 
 
 /// bwrap hides another file of the same name, which goes again after the guard has compared its
 /// mounts. Device and inode of the hidden file are those that were noted.
+// SPEC C14
 fn moving_a_hidden_file_away_and_back_while_a_sandbox_starts(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "exclude = ['.env']");
     scene.write(".env", CANARY);
@@ -68,6 +70,7 @@ fn moving_a_hidden_file_away_and_back_while_a_sandbox_starts(scene: &Scene) -> V
 
 /// A placeholder of the second sandbox appears after the first has put up its own. When the second
 /// sandbox ends, it removes the placeholder, and the mount of the first goes with it.
+// SPEC C12
 fn ending_a_sandbox_whose_placeholder_another_one_mounts_on(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "ro = [{ path = 'kept/', if-missing = 'block' }]");
     scene.mkdir("kept");
@@ -89,6 +92,7 @@ fn ending_a_sandbox_whose_placeholder_another_one_mounts_on(scene: &Scene) -> Ve
 
 /// One sandbox hands its project to a sandbox in another project, which has no mounts at the paths
 /// that the first one protects.
+// SPEC C13, A6
 fn renaming_what_another_sandbox_protects(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "rw = ['~/shared']\nro = ['kept', { path = '.vscode/', if-missing = 'block' }]");
     scene.write("kept/file", "original");

@@ -42,6 +42,7 @@ fn assert_refused(ran: &Ran, limit: &str, file: &str) {
     assert!(ran.refused(&said), "{ran:#?}");
 }
 
+// SPEC A24, Z7
 fn taking_more_memory_than_allowed(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "[limits]\nmemory = '64M'");
     let ran = attack_beside_manager(scene, "", "memory.py");
@@ -55,6 +56,7 @@ fn taking_more_memory_than_allowed(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.out.contains("taken"), format!("{ran:?}"))
 }
 
+// SPEC A24, Z7
 fn keeping_processors_busy(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "[limits]\ncpus = 0.2");
     let ran = attack_beside_manager(scene, "", "busy.py");
@@ -68,6 +70,7 @@ fn keeping_processors_busy(scene: &Scene) -> Verdict {
 }
 
 /// A systemd without the controller accepts the property and does nothing. So does this one.
+// SPEC A24, Z7
 fn taking_memory_that_systemd_does_not_limit(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "[limits]\nmemory = '64M'");
     let wrapper = "#!/bin/bash

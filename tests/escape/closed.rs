@@ -29,6 +29,7 @@ fn then_use_git(scene: &Scene, first: &str, second: &str) -> Verdict {
     Verdict::broken_if(scene.home().join("pwned").exists(), said)
 }
 
+// SPEC M6
 fn closing_the_repository_so_that_nothing_is_blocked(scene: &Scene) -> Verdict {
     repository(scene);
     let lead_elsewhere = r#"chmod 755 .git
@@ -38,6 +39,7 @@ fn closing_the_repository_so_that_nothing_is_blocked(scene: &Scene) -> Verdict {
     then_use_git(scene, "chmod 555 .git", lead_elsewhere)
 }
 
+// SPEC P8
 fn closing_the_folder_of_a_program_that_the_settings_name(scene: &Scene) -> Verdict {
     repository(scene);
     scene.write("tools/monitor", "#!/bin/sh\n");
@@ -47,6 +49,7 @@ fn closing_the_folder_of_a_program_that_the_settings_name(scene: &Scene) -> Verd
 }
 
 /// The folder that git keeps of it is in the repository of another worktree, around this one.
+// SPEC P11
 fn leading_a_submodule_elsewhere_from_a_worktree(scene: &Scene) -> Verdict {
     with_submodule(scene);
     scene.host(&["git", "commit", "-qm", "with a submodule"]);
@@ -62,6 +65,7 @@ fn leading_a_submodule_elsewhere_from_a_worktree(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.home().join("pwned").exists(), said)
 }
 
+// SPEC R5
 fn closing_the_folder_of_a_planted_repository(scene: &Scene) -> Verdict {
     with_submodule(scene);
     let plant = r#"cp -r .git/modules/sub .git/modules/new

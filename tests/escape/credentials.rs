@@ -43,6 +43,7 @@ fn verdict(scene: &Scene, reached: usize, all: usize, what: String) -> Verdict {
     Verdict::broken_if(if scene.is_control() { reached >= all } else { reached > 0 }, what)
 }
 
+// SPEC A15
 fn reading_a_token_that_a_copy_leaves_out(scene: &Scene) -> Verdict {
     let mut paths = settings(scene);
     let all = paths.len();
@@ -56,6 +57,7 @@ fn reading_a_token_that_a_copy_leaves_out(scene: &Scene) -> Verdict {
     verdict(scene, seen, all, ran.out)
 }
 
+// SPEC A15
 fn writing_the_copy_of_a_file(scene: &Scene) -> Verdict {
     let paths: Vec<PathBuf> = settings(scene).into_iter().filter(|path| path.starts_with(scene.project())).collect();
     let before: Vec<_> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
@@ -66,6 +68,7 @@ fn writing_the_copy_of_a_file(scene: &Scene) -> Verdict {
 
 /// A command that can write the state folder would choose the text that a later run shows. Each use
 /// checks the content, so the next run shows the right one even then.
+// SPEC A15
 fn replacing_a_copy_for_the_next_run(scene: &Scene) -> Verdict {
     settings(scene);
     scene.policy(DEFAULTS, "rw = ['~/.local']");
@@ -83,6 +86,7 @@ fn replacing_a_copy_for_the_next_run(scene: &Scene) -> Verdict {
     Verdict::broken_if(changed, ran.out)
 }
 
+// SPEC A15
 fn reading_a_token_by_another_name(scene: &Scene) -> Verdict {
     settings(scene);
     let other = scene.project().join("other");
@@ -93,6 +97,7 @@ fn reading_a_token_by_another_name(scene: &Scene) -> Verdict {
 }
 
 /// The folder of the file is mounted in a second place.
+// SPEC A15
 fn reading_a_token_through_another_mount(scene: &Scene) -> Verdict {
     settings(scene);
     let alias = scene.home().join("alias");
@@ -106,6 +111,7 @@ fn reading_a_token_through_another_mount(scene: &Scene) -> Verdict {
 }
 
 /// Beyond the number of copies that a run makes, a file is hidden.
+// SPEC A15
 fn planting_files_until_there_is_no_copy_left(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let plant = "for n in $(seq 40); do mkdir $n; echo _auth=x >$n/.npmrc; done; echo done";
@@ -117,6 +123,7 @@ fn planting_files_until_there_is_no_copy_left(scene: &Scene) -> Verdict {
 }
 
 /// One of each kind: shells, databases, clouds, registries, chat, mail, wallets, password managers.
+// SPEC A16
 fn reading_tokens_and_histories_in_the_home(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let paths = [

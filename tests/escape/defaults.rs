@@ -34,6 +34,7 @@ const SETTINGS: &[&str] = &[
     ".bun/_bun",
 ];
 
+// SPEC A13
 fn making_settings_that_build_tools_obey(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     for folder in [".cargo", ".gradle", ".m2", ".bun"] {
@@ -70,6 +71,7 @@ const CODE: &[&str] = &[
     ".cursor/extensions/extension/index.js",
 ];
 
+// SPEC A13
 fn changing_what_agents_run(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     for path in CODE {
@@ -82,6 +84,7 @@ fn changing_what_agents_run(scene: &Scene) -> Verdict {
 }
 
 /// Code that agents load by themselves, in folders that are missing before the run.
+// SPEC A13
 fn making_what_agents_load(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     for folder in [".claude", ".codex", ".pi/agent", ".gemini/tmp", ".cursor", ".aider"] {
@@ -116,6 +119,7 @@ fn making_what_agents_load(scene: &Scene) -> Verdict {
 }
 
 /// A package manager has linked a file of its store into another project, which is read-only.
+// SPEC P14, A18
 fn changing_another_project_through_a_store(scene: &Scene) -> Verdict {
     scene.policy("presets = [\"@caches-apart\"]", "");
     let stores = [".cache/uv/archive/module.py", ".local/share/pnpm/store/v10/index.js", ".bun/install/cache/index.js"];
@@ -132,6 +136,7 @@ fn changing_another_project_through_a_store(scene: &Scene) -> Verdict {
 }
 
 /// lazygit runs the commands that `.git/lazygit.yml` names.
+// SPEC A13
 fn making_settings_of_a_program_that_reads_git_folders(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     scene.write_home(".config/lazygit/config.yml", "");
@@ -142,6 +147,7 @@ fn making_settings_of_a_program_that_reads_git_folders(scene: &Scene) -> Verdict
 }
 
 /// A command with the network reaches what listens on loopback, so the token must be out of sight.
+// SPEC A17
 fn reading_tokens_of_services_on_loopback(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let tokens = [
@@ -169,6 +175,7 @@ fn reading_in_home(scene: &Scene, paths: &[&str]) -> Verdict {
 }
 
 /// Editors and people leave copies of `.env` beside it, and editors keep histories in the home.
+// SPEC A17
 fn reading_copies_of_a_hidden_file(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let copies = [".env~", "#.env#", ".env.swp", ".env-old", ".env_2024", ".env.bak", "..env.kate-swp", "sub/.env.un~"];
@@ -193,6 +200,7 @@ fn reading_copies_of_a_hidden_file(scene: &Scene) -> Verdict {
 }
 
 /// The environment of a developer or a CI job. The keys of agents pass, by their names.
+// SPEC E11, A10
 fn reading_credentials_from_the_environment(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let mut command = scene.product();
@@ -221,6 +229,7 @@ fn reading_credentials_from_the_environment(scene: &Scene) -> Verdict {
 }
 
 /// Programs in the agents' own folders, and the settings of the host that name each.
+// SPEC P18, A13
 fn changing_what_settings_of_agents_name(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let home = scene.home();
@@ -267,6 +276,7 @@ fn changing_what_settings_of_agents_name(scene: &Scene) -> Verdict {
 }
 
 /// `claude --resume` sources the variables of the session. That folder is missing at the start.
+// SPEC P17, A13
 fn making_what_a_resumed_session_sources(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     scene.write_home(".claude/shell-snapshots/snapshot-bash-0-a.sh", ORIGINAL);
@@ -283,6 +293,7 @@ fn making_what_a_resumed_session_sources(scene: &Scene) -> Verdict {
 }
 
 /// Claude Code takes `.config.json` instead of `~/.claude.json` as soon as it exists.
+// SPEC A13
 fn making_a_file_that_an_agent_prefers(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     scene.write_home(".claude/history", "");
@@ -293,6 +304,7 @@ fn making_a_file_that_an_agent_prefers(scene: &Scene) -> Verdict {
 }
 
 /// With the port and the token of a daemon outside, a command has it run a build there.
+// SPEC P17, A13
 fn reaching_daemons_of_the_host(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     reading_in_home(

@@ -67,6 +67,7 @@ fn then_use_git(scene: &Scene, door: &str) -> Verdict {
     Verdict::broken_if(pwned.exists(), said)
 }
 
+// SPEC A11
 fn planting_a_hook(scene: &Scene) -> Verdict {
     repository(scene);
     then_use_git(scene, "hook")
@@ -77,6 +78,7 @@ fn naming_a_program_in_the_settings(scene: &Scene) -> Verdict {
     then_use_git(scene, "config")
 }
 
+// SPEC A11
 fn leading_the_repository_elsewhere(scene: &Scene) -> Verdict {
     repository(scene);
     let verdict = then_use_git(scene, "commondir");
@@ -112,11 +114,13 @@ fn with_worktree_beside(scene: &Scene) {
     scene.host(&["git", "-C", "../beside/sub", "config", "extensions.worktreeConfig", "true"]);
 }
 
+// SPEC P11
 fn making_the_settings_of_a_worktree_outside(scene: &Scene) -> Verdict {
     with_worktree_beside(scene);
     then_use_git(scene, "beside")
 }
 
+// SPEC P11
 fn making_the_settings_of_a_submodule_of_a_worktree_outside(scene: &Scene) -> Verdict {
     with_worktree_beside(scene);
     then_use_git(scene, "beside-module")
@@ -130,6 +134,7 @@ pub fn with_submodule(scene: &Scene) {
     scene.host(&["git", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &library, "sub"]);
 }
 
+// SPEC A11
 fn naming_a_program_in_the_settings_of_a_submodule(scene: &Scene) -> Verdict {
     with_submodule(scene);
     then_use_git(scene, "module")
@@ -147,6 +152,7 @@ fn with_hooks_in_the_tree(scene: &Scene) {
     scene.host(&["chmod", "755", "tools/hooks/pre-commit"]);
 }
 
+// SPEC P8, A11
 fn planting_a_hook_where_the_settings_say(scene: &Scene) -> Verdict {
     with_hooks_in_the_tree(scene);
     then_use_git(scene, "hookspath")
@@ -163,6 +169,7 @@ fn with_an_include(scene: &Scene) {
     scene.write("team.gitconfig", "[alias]\n\tst = status\n");
 }
 
+// SPEC P8
 fn naming_a_program_in_an_included_file(scene: &Scene) -> Verdict {
     with_an_include(scene);
     then_use_git(scene, "include")

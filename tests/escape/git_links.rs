@@ -8,28 +8,46 @@ use crate::outcome::Verdict;
 use crate::scene::{ORIGINAL, Scene};
 
 for_everybody!("git-links":
+    // SPEC R14, A11
     writing_the_message_of_a_commit,
+    // SPEC R14
     writing_the_log,
+    // SPEC R14
     writing_the_log_of_a_branch,
+    // SPEC R14
     writing_the_logs_of_all_branches,
+    // SPEC R14
     writing_a_fetched_commit,
+    // SPEC R14
     writing_packed_refs,
+    // SPEC R14
     writing_objects,
+    // SPEC R14
     writing_one_object,
+    // SPEC R14
     writing_the_message_of_another_worktree,
+    // SPEC R14
     writing_the_message_of_a_new_worktree,
+    // SPEC R14
     writing_the_message_of_a_submodule,
+    // SPEC R14
     writing_the_message_of_an_embedded_repository,
+    // SPEC R14
     leading_a_link_of_the_user_elsewhere,
+    // SPEC R14, A11
     breaking_the_repository_later,
 );
 // Root lists every folder.
 for_user!("git-links": writing_the_log_of_a_branch_in_a_closed_folder);
 
 for_everybody!("nested-repositories":
+    // SPEC R15, A11
     naming_settings_elsewhere_in_a_new_worktree,
+    // SPEC R15
     leading_a_new_worktree_elsewhere,
+    // SPEC R15
     making_a_new_worktree_a_repository,
+    // SPEC R15
     naming_a_program_in_the_settings_of_a_new_worktree,
     looking_like_a_bare_repository_without_a_word,
     linking_to_a_planted_one_without_a_word,
@@ -53,6 +71,7 @@ attacks!(repository:
     writing_the_message_of_a_commit = "message",
     writing_the_log = "log",
     writing_the_log_of_a_branch = "log-of-a-branch",
+    // SPEC R14
     writing_the_log_of_a_branch_in_a_closed_folder = "closed",
     writing_the_logs_of_all_branches = "logs-of-branches",
     writing_a_fetched_commit = "fetched",
@@ -130,30 +149,37 @@ fn told(scene: &Scene, way: &str, word: &str) -> Verdict {
     Verdict::broken_if(!said.contains(word), said)
 }
 
+// SPEC R11
 fn looking_like_a_bare_repository_without_a_word(scene: &Scene) -> Verdict {
     told(scene, "bare-beside", "looks like a bare repository")
 }
 
+// SPEC R11
 fn linking_to_a_planted_one_without_a_word(scene: &Scene) -> Verdict {
     told(scene, "link-to-one", "`s` leads to a repository since this run, which has `core.fsmonitor`")
 }
 
+// SPEC R11
 fn linking_to_a_planted_one_in_a_cache_without_a_word(scene: &Scene) -> Verdict {
     told(scene, "link-to-a-cache", "`s` leads to a repository since this run, which has `core.fsmonitor`")
 }
 
+// SPEC R11, A11
 fn replacing_a_commit_without_a_word(scene: &Scene) -> Verdict {
     told(scene, "replaced", "since this run git shows another history by `refs/replace/")
 }
 
+// SPEC R11
 fn replacing_a_commit_in_packed_refs_without_a_word(scene: &Scene) -> Verdict {
     told(scene, "replaced-packed", "since this run git shows another history by `refs/replace/")
 }
 
+// SPEC R11
 fn cutting_the_history_by_a_graft_without_a_word(scene: &Scene) -> Verdict {
     told(scene, "grafted", "since this run git shows another history by `info/grafts")
 }
 
+// SPEC R11
 fn cutting_the_history_as_shallow_without_a_word(scene: &Scene) -> Verdict {
     told(scene, "shallow", "since this run git shows another history by `shallow")
 }

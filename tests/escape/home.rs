@@ -28,6 +28,7 @@ fn seen(scene: &Scene, out: String, all: usize) -> Verdict {
     Verdict::broken_if(if scene.is_control() { seen >= all } else { seen > 0 }, out)
 }
 
+// SPEC O1
 fn reading_the_hosts_home(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "home = 'private'");
     fill_home(scene);
@@ -36,6 +37,7 @@ fn reading_the_hosts_home(scene: &Scene) -> Verdict {
 }
 
 /// By links in the project, in a folder of the home that shows, and by the directory of a process.
+// SPEC O4
 fn reading_the_hosts_home_through_links(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "home = 'private'");
     fill_home(scene);
@@ -52,6 +54,7 @@ fn reading_the_hosts_home_through_links(scene: &Scene) -> Verdict {
 }
 
 /// The control opens the host's home instead.
+// SPEC O1
 fn planting_a_file_that_shells_obey(scene: &Scene) -> Verdict {
     let home = if scene.is_control() { "rw = ['~']" } else { "home = 'private'" };
     scene.policy(BASE_ONLY, home);
@@ -64,6 +67,7 @@ fn planting_a_file_that_shells_obey(scene: &Scene) -> Verdict {
 }
 
 /// A run before this one made the link, in a folder that it could write.
+// SPEC O4
 fn showing_a_file_of_the_home_by_a_planted_link(scene: &Scene) -> Verdict {
     fill_home(scene);
     scene.policy(BASE_ONLY, "home = 'private'\nrw = ['~/.cache']\nro = ['~/.cache/settings']");
@@ -76,6 +80,7 @@ fn showing_a_file_of_the_home_by_a_planted_link(scene: &Scene) -> Verdict {
     seen(scene, ran.out, 1)
 }
 
+// SPEC O5
 fn reading_what_is_beside_the_home(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "base = 'minimal'");
     scene.place.write("beside/secret", format!("{CANARY}\n"));
@@ -86,6 +91,7 @@ fn reading_what_is_beside_the_home(scene: &Scene) -> Verdict {
 }
 
 /// Pins stand on a bind of the project, because a minimal base has no root of the host.
+// SPEC O6
 fn moving_git_away_in_a_minimal_base(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "base = 'minimal'");
     let ran = scene.outside("git").args(["init", "-q", "."]).status().unwrap();
@@ -95,6 +101,7 @@ fn moving_git_away_in_a_minimal_base(scene: &Scene) -> Verdict {
 }
 
 /// The caller has two writable folders on PATH. git is asked outside for the identity of the user.
+// SPEC U4
 fn running_a_git_of_ones_own_outside(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "home = 'private'");
     scene.write_home(".gitconfig", "[user]\nname = Ada\n");

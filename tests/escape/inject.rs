@@ -22,6 +22,7 @@ fn inject(from: &str, to: &str) -> String {
     format!("[[inject]]\nfrom = '{from}'\nto = '{to}'\n")
 }
 
+// SPEC J1
 fn writing_through_an_injected_file(scene: &Scene) -> Verdict {
     scene.write_home("shared/rules", ORIGINAL);
     scene.write("notes", "");
@@ -30,6 +31,7 @@ fn writing_through_an_injected_file(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.changed(scene.home().join("shared/rules")), ran.out)
 }
 
+// SPEC J3
 fn writing_into_an_injected_folder(scene: &Scene) -> Verdict {
     scene.write_home("shared/skill/text", ORIGINAL);
     scene.mkdir("skills");
@@ -39,6 +41,7 @@ fn writing_into_an_injected_folder(scene: &Scene) -> Verdict {
     Verdict::broken_if(planted || scene.changed(scene.home().join("shared/skill/text")), ran.out)
 }
 
+// SPEC J2
 fn replacing_the_folder_of_an_injected_file(scene: &Scene) -> Verdict {
     scene.write("conf/app", ORIGINAL);
     scene.write("other", "injected");
@@ -47,6 +50,7 @@ fn replacing_the_folder_of_an_injected_file(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.changed("conf/app"), ran.out)
 }
 
+// SPEC J2
 fn reading_the_siblings_of_an_injected_file(scene: &Scene) -> Verdict {
     for name in [".env", ".env.local", "sub/.env"] {
         scene.write(name, CANARY);
@@ -59,6 +63,7 @@ fn reading_the_siblings_of_an_injected_file(scene: &Scene) -> Verdict {
 }
 
 /// A cloned file may inject in the project without consent.
+// SPEC J4
 fn injecting_a_hidden_file(scene: &Scene) -> Verdict {
     scene.write(".agent-sandbox.toml", inject("~/.ssh/id_ed25519", "notes"));
     let ran = scene.attack("look.py", &["notes"]);
@@ -66,6 +71,7 @@ fn injecting_a_hidden_file(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.shows_canary(), ran.err)
 }
 
+// SPEC J4
 fn injecting_a_folder_with_a_hidden_file(scene: &Scene) -> Verdict {
     scene.write_home("vault/deep/key", CANARY);
     scene.policy(DEFAULTS, "exclude = ['~/vault/deep/key']");
@@ -90,12 +96,14 @@ fn repository(scene: &Scene, folder: &str) {
     scene.host(&["git", "-C", folder, "commit", "-q", "--allow-empty", "-m", "first"]);
 }
 
+// SPEC J6
 fn committing_an_injected_text(scene: &Scene) -> Verdict {
     repository(scene, ".");
     scene.policy(DEFAULTS, "[[inject]]\ntext = 'injected'\nto = 'docs/CLAUDE.md'");
     commit_all(scene, ".", "docs/CLAUDE.md")
 }
 
+// SPEC J6
 fn committing_one_in_a_nested_repository(scene: &Scene) -> Verdict {
     repository(scene, ".");
     repository(scene, "sub");
@@ -103,6 +111,7 @@ fn committing_one_in_a_nested_repository(scene: &Scene) -> Verdict {
     commit_all(scene, "sub", "CLAUDE.md")
 }
 
+// SPEC J4
 fn committing_an_injection_over_a_tracked_file(scene: &Scene) -> Verdict {
     repository(scene, ".");
     scene.write("CLAUDE.md", ORIGINAL);
@@ -113,6 +122,7 @@ fn committing_an_injection_over_a_tracked_file(scene: &Scene) -> Verdict {
 }
 
 /// The mount goes with the file that the user replaces. The new one is hidden.
+// SPEC J8
 fn reading_the_file_under_an_injection_that_the_user_saved_again(scene: &Scene) -> Verdict {
     scene.write(".env", "before");
     scene.write(".env.sandbox", "harmless");
@@ -130,6 +140,7 @@ fn reading_the_file_under_an_injection_that_the_user_saved_again(scene: &Scene) 
 }
 
 /// A cloned file must not put words into the user's own instructions.
+// SPEC J7
 fn injecting_instructions_outside_of_the_project(scene: &Scene) -> Verdict {
     scene.write_home(".claude/x", "");
     scene.write(".agent-sandbox.toml", "[[inject]]\ntext = 'planted'\nto = '~/.claude/CLAUDE.md'\n");
@@ -141,6 +152,7 @@ fn injecting_instructions_outside_of_the_project(scene: &Scene) -> Verdict {
 
 /// A command has made a folder of the project a link to one of the home. The next run would put a
 /// placeholder there.
+// SPEC J4
 fn having_a_file_made_behind_a_link(scene: &Scene) -> Verdict {
     scene.write_home("other/x", "");
     scene.policy(BASE_ONLY, "[[inject]]\ntext = 'injected'\nto = 'out/new'");
@@ -154,6 +166,7 @@ fn having_a_file_made_behind_a_link(scene: &Scene) -> Verdict {
 
 /// The policy was compiled for a harmless file. Before bwrap mounts it, a process replaces it by a
 /// link to the keys.
+// SPEC J8
 fn swapping_the_source_for_a_link_while_a_sandbox_starts(scene: &Scene) -> Verdict {
     scene.write("source", "harmless");
     scene.write("notes", "");

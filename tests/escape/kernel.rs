@@ -23,6 +23,7 @@ for_user!("seccomp": lowering_the_priority_of_the_callers_group);
 #[cfg(target_arch = "x86_64")]
 for_everybody!("seccomp": using_the_numbers_of_x32, using_the_numbers_of_i386);
 
+// SPEC C6, A9
 fn typing_into_the_users_terminal(scene: &Scene) -> Verdict {
     const EPERM: &str = "1";
     scene.policy(BASE_ONLY, "");
@@ -63,6 +64,7 @@ fn calls(scene: &Scene, names: &[&str]) -> Verdict {
     Verdict::broken_if(broken, format!("inside: {}outside: {}", inside.out, outside.out))
 }
 
+// SPEC C6, A9
 fn taking_a_lease_on_a_file_of_the_host(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     scene.write_home("settings", "");
@@ -71,6 +73,7 @@ fn taking_a_lease_on_a_file_of_the_host(scene: &Scene) -> Verdict {
 }
 
 /// A shell without job control has what it starts in its own process group.
+// SPEC C6, A9
 fn lowering_the_priority_of_the_callers_group(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     let mut command = scene.outside("env");
@@ -85,6 +88,7 @@ fn lowering_the_priority_of_the_callers_group(scene: &Scene) -> Verdict {
     Verdict::broken_if(lowered, ran.out)
 }
 
+// SPEC C6, A9
 fn leaving_a_program_that_runs_as_the_user(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     let ran = scene.attack::<&str>("setuid.py", &[]).completed();
@@ -94,6 +98,7 @@ fn leaving_a_program_that_runs_as_the_user(scene: &Scene) -> Verdict {
     Verdict::broken_if(!left.is_empty(), format!("{left:?} {}", ran.out))
 }
 
+// SPEC A9
 fn using_the_keyring(scene: &Scene) -> Verdict {
     calls(scene, &["add_key", "keyctl", "request_key"])
 }

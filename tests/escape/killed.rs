@@ -24,6 +24,7 @@ const STEPS: [&str; 9] = [
 const BLOCKED: &str =
     "ro = [{ path = 'a/.mcp.json', if-missing = 'block' }, { path = 'hooks/', if-missing = 'block' }]";
 
+// SPEC M7
 fn killing_a_run_at_any_step(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, BLOCKED);
     // Makes everything that stays after a run.
@@ -32,6 +33,7 @@ fn killing_a_run_at_any_step(scene: &Scene) -> Verdict {
 }
 
 /// A verification also removes what an ordinary run would make and leave.
+// SPEC V6
 fn killing_a_verification_at_any_step(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, &format!("{BLOCKED}\nrw = [{{ path = 'new/made', if-missing = 'create' }}]"));
     scene.host(&["mkdir", "-p", scene.home().join(".local").to_str().unwrap()]);
@@ -72,6 +74,7 @@ fn listing(scene: &Scene) -> Vec<String> {
 
 /// Signals wait while placeholders are put up. One that came meanwhile ends the start before bwrap
 /// runs, and nothing is left.
+// SPEC S8
 #[test]
 fn a_signal_ends_a_start_before_the_command_runs() {
     let scene = Scene::new(Place::outside_tmp(), None);

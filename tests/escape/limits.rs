@@ -28,6 +28,7 @@ fn assert_responsive(scene: &Scene) {
     assert_eq!(scene.host(&["sh", "-c", "echo alive"]), "alive\n");
 }
 
+// SPEC A24, Z4
 fn making_processes_without_end(scene: &Scene) -> Verdict {
     limited(scene, "processes = 20");
     let ran = scene.attack("forks.py", &["200"]).completed();
@@ -35,6 +36,7 @@ fn making_processes_without_end(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.value("processes").parse::<u64>().unwrap() > 20, ran.out)
 }
 
+// SPEC A24, Z4
 fn filling_the_disk_with_one_file(scene: &Scene) -> Verdict {
     limited(scene, "file-size = '1M'");
     let ran = scene.attack("fill.py", &["big", &MUCH.to_string()]).completed();
@@ -42,6 +44,7 @@ fn filling_the_disk_with_one_file(scene: &Scene) -> Verdict {
     Verdict::broken_if(size > 1 << 20, format!("{size}, {ran:?}"))
 }
 
+// SPEC A24, Z5
 fn filling_the_disk_with_output(scene: &Scene) -> Verdict {
     limited(scene, "output = '1M'");
     let ran = scene.attack("/bin/sh", &["-c", &format!("trap '' PIPE TERM; yes | head -c {MUCH}; echo done >&2")]);
@@ -49,16 +52,19 @@ fn filling_the_disk_with_output(scene: &Scene) -> Verdict {
     Verdict::broken_if(size > 1 << 20, format!("{size}, code {:?}, {}", ran.code, ran.err))
 }
 
+// SPEC A24, Z6
 fn filling_the_memory_through_tmp(scene: &Scene) -> Verdict {
     limited(scene, "tmp = '1M'");
     let ran = scene.attack("fill.py", &["/tmp/big", &MUCH.to_string()]).completed();
     Verdict::broken_if(ran.value("written").parse::<u64>().unwrap() > 1 << 20, ran.out)
 }
 
+// SPEC A24, Z3
 fn staying_when_the_time_is_up(scene: &Scene) -> Verdict {
     stay(scene, "command")
 }
 
+// SPEC A24, Z3
 fn leaving_a_daemon_when_the_time_is_up(scene: &Scene) -> Verdict {
     stay(scene, "daemon")
 }

@@ -11,6 +11,7 @@ everywhere!("hard-links": reading_an_excluded_file_by_another_name, writing_a_re
 everywhere!("a rule on the folder": reading_what_the_host_saves_anew);
 everywhere!("reports,restore": a_saved_file_that_lost_its_mask_without_a_word);
 
+// SPEC A14
 fn losing_writes_in_a_mask(scene: &Scene) -> Verdict {
     scene.write("secret/key", CANARY);
     scene.write("secret/deep/open/file", "");
@@ -35,6 +36,7 @@ fn commit_all(scene: &Scene, excluded: &str) -> Verdict {
     Verdict::broken_if(committed != ORIGINAL || staged != ORIGINAL, ran.err)
 }
 
+// SPEC A14
 fn committing_an_emptied_file(scene: &Scene) -> Verdict {
     commit_all(scene, "conf/prod.key")
 }
@@ -49,6 +51,7 @@ fn another_name(scene: &Scene, rule: &str, content: &str) {
     scene.policy(BASE_ONLY, rule);
 }
 
+// SPEC A20
 fn reading_an_excluded_file_by_another_name(scene: &Scene) -> Verdict {
     another_name(scene, "exclude = ['guarded']", CANARY);
     let ran = scene.attack("look.py", &["."]);
@@ -94,6 +97,7 @@ fn reading_what_the_host_saves_anew(scene: &Scene) -> Verdict {
 }
 
 /// No mount on the file can hold, but the user hears of it.
+// SPEC A20
 fn a_saved_file_that_lost_its_mask_without_a_word(scene: &Scene) -> Verdict {
     let ran = save_while_watched(scene, "exclude = ['vault/.env']", &[]);
     Verdict::broken_if(!ran.err.contains("vault/.env"), ran.err)

@@ -36,6 +36,7 @@ fn nothing_is_left(scene: &Scene, path: &str) {
     assert!(fs::symlink_metadata(scene.project().join(path)).is_err(), "`{path}` was left behind");
 }
 
+// SPEC A2
 fn creating_a_blocked_file(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "ro = [{ path = 'tools/biome.json', if-missing = 'block' }]");
     scene.mkdir("tools");
@@ -57,6 +58,7 @@ fn creating_a_blocked_folder(scene: &Scene) -> Verdict {
     Verdict::broken_if(broken, ran.out)
 }
 
+// SPEC A2
 fn creating_what_another_run_has_stopped_protecting(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "ro = [{ path = 'biome.json', if-missing = 'block' }]");
     let script = "touch first; while [ ! -e go ]; do sleep 0.01; done; echo done";
@@ -76,6 +78,7 @@ fn creating_what_another_run_has_stopped_protecting(scene: &Scene) -> Verdict {
     Verdict::broken_if(broken, ran.err)
 }
 
+// SPEC A2
 fn creating_what_a_killed_run_protected(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "ro = [{ path = 'biome.json', if-missing = 'block' }]");
     let mut first = scene.start("sh", &["-c", "touch first; sleep 60"]);
@@ -90,10 +93,12 @@ fn creating_what_a_killed_run_protected(scene: &Scene) -> Verdict {
     Verdict::broken_if(broken, ran.out)
 }
 
+// SPEC M10, A2
 fn creating_what_a_sandbox_that_has_ended_had_blocked(scene: &Scene) -> Verdict {
     lending(scene, "alone")
 }
 
+// SPEC M10, A2
 fn creating_that_with_a_file_open_for_writing(scene: &Scene) -> Verdict {
     lending(scene, "with-a-writer")
 }
@@ -128,6 +133,7 @@ fn lending(scene: &Scene, how: &str) -> Verdict {
 }
 
 /// The sandbox that blocked the path was killed, so nothing closed its mounts.
+// SPEC C13, A2
 fn creating_what_a_sandbox_had_blocked_that_was_killed(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "rw = ['~/shared']\nro = [{ path = '.vscode/', if-missing = 'block' }]");
     let shared = scene.home().join("shared");
@@ -146,6 +152,7 @@ fn creating_what_a_sandbox_had_blocked_that_was_killed(scene: &Scene) -> Verdict
 }
 
 /// The other sandbox has no placeholders of its own.
+// SPEC C13, A2
 fn creating_it_from_a_sandbox_that_blocks_nothing(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "rw = ['~/shared']\nro = [{ path = '.vscode/', if-missing = 'block' }]");
     let shared = scene.home().join("shared");

@@ -22,10 +22,12 @@ fn plant_a_hook(scene: &Scene, how: &str) -> Verdict {
     Verdict::broken_if(scene.changed(".git/hooks/pre-commit"), ran.out)
 }
 
+// SPEC A1
 fn renaming_the_folder_of_a_read_only_one(scene: &Scene) -> Verdict {
     plant_a_hook(scene, "rename")
 }
 
+// SPEC A1
 fn exchanging_the_folder_of_a_read_only_one(scene: &Scene) -> Verdict {
     plant_a_hook(scene, "exchange")
 }
@@ -51,6 +53,7 @@ fn removing_the_folders_that_a_move_emptied(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.changed(protected), ran.err)
 }
 
+// SPEC A1
 fn moving_the_project_itself(scene: &Scene) -> Verdict {
     scene.write(".git/hooks/pre-commit", ORIGINAL);
     scene.policy(BASE_ONLY, "ro = ['.git/hooks']\nrw = ['~/code']");

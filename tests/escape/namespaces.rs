@@ -12,6 +12,7 @@ everywhere!("mount-lock": passing_a_folder_to_another_sandbox);
 #[cfg(target_arch = "x86_64")]
 everywhere!("the guard": making_everybody_leave_the_mount_namespace);
 
+// SPEC A7
 fn moving_a_folder_from_a_namespace_without_mounts(scene: &Scene) -> Verdict {
     scene.write(".git/hooks/pre-commit", ORIGINAL);
     scene.policy(BASE_ONLY, "ro = ['.git/hooks']");
@@ -19,6 +20,7 @@ fn moving_a_folder_from_a_namespace_without_mounts(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.changed(".git/hooks/pre-commit"), ran.out)
 }
 
+// SPEC A7
 fn making_a_user_namespace(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     let script =
@@ -33,6 +35,7 @@ fn hide_two(scene: &Scene) {
     scene.policy(BASE_ONLY, "exclude = ['secret', 'file.key']");
 }
 
+// SPEC A6
 fn passing_a_folder_to_another_sandbox(scene: &Scene) -> Verdict {
     hide_two(scene);
     let tries = if scene.is_control() { "20000" } else { "200" };
@@ -44,6 +47,7 @@ fn passing_a_folder_to_another_sandbox(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.shows_canary(), format!("{}{}", sent.out, ran.out))
 }
 
+// SPEC A7
 #[cfg(target_arch = "x86_64")]
 fn making_everybody_leave_the_mount_namespace(scene: &Scene) -> Verdict {
     hide_two(scene);

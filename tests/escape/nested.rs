@@ -20,16 +20,21 @@ macro_rules! attacks {
 
 // What is there at the start is kept as it is; if it were not, it would be moved aside at the end.
 for_everybody!("git-preset,nested-repositories":
+    // SPEC A11
     leading_the_pointer_of_a_submodule_elsewhere,
     replacing_the_pointer_of_a_submodule,
+    // SPEC P11
     replacing_the_folder_of_a_submodule,
     leading_the_repository_of_a_submodule_elsewhere,
     replacing_the_repositories_of_submodules,
+    // SPEC P5
     changing_a_submodule_that_is_called_logs,
     changing_a_submodule_in_a_folder_of_objects,
     leading_a_submodule_of_a_submodule_elsewhere,
+    // SPEC A11
     changing_the_settings_of_an_embedded_repository,
     planting_a_hook_of_an_embedded_repository,
+    // SPEC P11
     leading_an_embedded_repository_elsewhere,
     making_the_settings_of_an_embedded_worktree,
     replacing_an_embedded_repository,
@@ -42,23 +47,31 @@ for_everybody!("git-preset,nested-repositories":
     changing_a_program_that_the_settings_name,
     replacing_a_program_that_the_settings_name,
     replacing_the_folder_of_a_program_that_the_settings_name,
+    // SPEC P8
     changing_a_filter_that_the_settings_name,
+    // SPEC P8
     changing_a_file_that_an_option_in_the_settings_names,
 );
 
 // With more worktrees than are protected one by one.
 for_everybody!("git-preset,nested-repositories":
+    // SPEC P11
     leading_a_worktree_among_many_elsewhere,
+    // SPEC P11
     making_the_settings_of_a_worktree_among_many,
 );
 for_everybody!("crowded-folders": making_the_next_start_impossible);
 
 for_everybody!("nested-repositories":
+    // SPEC A11
     planting_a_repository_that_the_index_names,
     planting_one_deep_in_the_tree,
+    // SPEC R5
     planting_one_in_one_that_does_no_harm,
     planting_one_in_a_submodule,
+    // SPEC R5
     planting_one_in_a_folder_that_is_closed,
+    // SPEC R5
     planting_one_where_all_names_are_taken,
     planting_one_with_a_hook,
     planting_one_that_includes_settings,
@@ -68,7 +81,9 @@ for_everybody!("nested-repositories":
     planting_a_link,
     planting_one_in_a_split_index,
     planting_one_by_a_replaced_entry,
+    // SPEC R5
     planting_one_in_a_huge_index,
+    // SPEC R5
     populating_a_submodule_that_was_empty,
     planting_one_in_another_worktree,
 );
@@ -263,6 +278,7 @@ fn among_many_worktrees(scene: &Scene) {
 }
 
 /// Each placeholder takes descriptors. Most users may not have more than some thousand.
+// SPEC P11
 fn making_the_next_start_impossible(scene: &Scene) -> Verdict {
     repository(scene);
     scene.attack("nested.sh", &["many-folders"]).completed();

@@ -41,6 +41,7 @@ everywhere!("what we do: bwrap follows the link": a_placeholder_through_a_link_t
 /// A policy that leaves everything as it is.
 const HARMLESS: &str = "[filesystem]\nexclude = ['secret']\n";
 
+// SPEC A3
 fn editing_the_projects_policy(scene: &Scene) -> Verdict {
     scene.write(".agent-sandbox.toml", HARMLESS);
     scene.policy(BASE_ONLY, "");
@@ -56,10 +57,12 @@ fn editing_the_users_policy_in_an_open_folder(scene: &Scene) -> Verdict {
     Verdict::broken_if(fs::read(&file).ok() != Some(before), ran.out)
 }
 
+// SPEC D6, A3
 fn creating_the_users_policy_in_an_open_folder(scene: &Scene) -> Verdict {
     create_the_users_policy(scene, ".config", &["--rw", "~/.config"])
 }
 
+// SPEC D6, A3
 fn creating_the_users_policy_in_a_cache(scene: &Scene) -> Verdict {
     create_the_users_policy(scene, ".cache/config", &[])
 }
@@ -95,6 +98,7 @@ fn then_look_at_the_keys(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.shows_canary(), ran.err)
 }
 
+// SPEC T10, A3
 fn writing_a_policy_again_that_the_user_deleted(scene: &Scene) -> Verdict {
     agree(scene);
     fs::remove_file(scene.project().join(".agent-sandbox.toml")).unwrap();
@@ -103,6 +107,7 @@ fn writing_a_policy_again_that_the_user_deleted(scene: &Scene) -> Verdict {
     then_look_at_the_keys(scene)
 }
 
+// SPEC T10
 fn writing_a_policy_again_that_the_user_deletes_meanwhile(scene: &Scene) -> Verdict {
     agree(scene);
     let plant = "until [ -e deleted ]; do sleep 0.01; done
@@ -115,6 +120,7 @@ fn writing_a_policy_again_that_the_user_deletes_meanwhile(scene: &Scene) -> Verd
     then_look_at_the_keys(scene)
 }
 
+// SPEC A3
 fn writing_into_our_own_state(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "rw = ['~/.local']");
     scene.write_home(".local/state/agent-sandbox/record", ORIGINAL);
@@ -144,6 +150,7 @@ fn the_next_run_shows_the_keys(scene: &Scene, plant: &str, cwd: &str) -> Verdict
     Verdict::broken_if(ran.shows_canary(), ran.err)
 }
 
+// SPEC A3
 fn creating_a_policy_that_opens_the_keys(scene: &Scene) -> Verdict {
     let plant = "printf '[filesystem]\\nrw = [\"~/.ssh\"]\\n' >.agent-sandbox.toml";
     the_next_run_shows_the_keys(scene, plant, ".")
@@ -154,11 +161,13 @@ fn creating_a_policy_that_drops_the_presets(scene: &Scene) -> Verdict {
     the_next_run_shows_the_keys(scene, plant, ".")
 }
 
+// SPEC A3
 fn planting_a_policy_and_a_repository_in_a_subfolder(scene: &Scene) -> Verdict {
     let plant = "mkdir -p sub/.git; printf '[filesystem]\\nro = [\"~/.ssh\"]\\n' >sub/.agent-sandbox.toml";
     the_next_run_shows_the_keys(scene, plant, "sub")
 }
 
+// SPEC A4
 fn making_a_writable_folder_a_link_to_the_keys(scene: &Scene) -> Verdict {
     scene.mkdir("build");
     scene.policy(DEFAULTS, "rw = ['build']");
@@ -181,6 +190,7 @@ fn making_a_writable_folder_a_link_to_what_holds_it(scene: &Scene) -> Verdict {
 
 /// A sandbox, whose policy opens `~/work/out` alone, has noted which folder that is. Before it
 /// mounts the folder, the command of another sandbox replaces it by a link to the keys.
+// SPEC G8, A4
 fn swapping_a_folder_for_a_link_while_a_sandbox_starts(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     scene.write_home("work/out/harmless", "");
@@ -230,6 +240,7 @@ fn a_link_that_climbs_out_of_the_new_root_opens_nothing() {
     }
 }
 
+// SPEC A4
 fn a_placeholder_through_a_link_to_nothing(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "ro = [{ path = 'conf.json', if-missing = 'block' }]");
     symlink("../../.profile", scene.project().join("conf.json")).unwrap();

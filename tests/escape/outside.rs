@@ -14,6 +14,7 @@ for_user!("no-follow": opening_a_private_folder_in_the_place_of_the_objects);
 everywhere!("no-follow": having_a_folder_made_among_the_keys);
 
 /// The supervisor opens a closed `.git/objects` again, so that git accepts the repository.
+// SPEC S16, A23
 fn opening_a_private_folder_in_the_place_of_the_objects(scene: &Scene) -> Verdict {
     repository(scene);
     let keys = scene.home().join(".ssh");
@@ -26,6 +27,7 @@ fn opening_a_private_folder_in_the_place_of_the_objects(scene: &Scene) -> Verdic
 }
 
 /// A rule asks for a directory to be made before the start.
+// SPEC S16, A23
 fn having_a_folder_made_among_the_keys(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     scene.mkdir("work/out");

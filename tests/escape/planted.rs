@@ -8,27 +8,46 @@ use crate::scene::{DEFAULTS, Scene};
 
 for_everybody!("nested-repositories":
     planting_one_under_a_name_with_a_dot,
+    // SPEC R5
     planting_one_under_a_name_that_climbs,
+    // SPEC A11
     planting_one_under_an_absolute_name,
+    // SPEC R5
     planting_one_whose_work_tree_is_elsewhere,
     planting_one_whose_work_tree_is_elsewhere_for_git_alone,
     planting_a_pointer_that_ends_early,
+    // SPEC R5
     planting_one_in_a_folder_of_a_sparse_index,
+    // SPEC R5
     leading_another_one_to_where_it_is_moved,
     linking_another_one_to_where_it_is_moved,
+    // SPEC R5
     naming_it_in_the_index_of_a_worktree_elsewhere,
+    // SPEC R5
     giving_it_settings_in_the_next_run,
+    // SPEC R5
     replacing_the_link_to_its_settings_in_the_next_run,
+    // SPEC R5, A11
     planting_one_in_a_project_that_has_none,
+    // SPEC R5
     planting_a_bare_one_in_a_project_that_has_none,
+    // SPEC R5
     planting_one_where_the_user_is,
+    // SPEC R5
     planting_a_bare_one_where_the_user_is,
+    // SPEC R5
     planting_one_for_a_submodule_that_is_not_there,
+    // SPEC R5
     planting_one_for_a_submodule_of_another_worktree,
+    // SPEC R5, A11
     planting_one_deeper_than_a_path_can_name,
+    // SPEC R5
     planting_one_by_a_name_that_threads_alone_read,
+    // SPEC R5
     planting_one_in_tables_that_threads_alone_read,
+    // SPEC R5, A11
     planting_a_bare_one_with_files_for_folders,
+    // SPEC R5
     planting_a_bare_one_that_is_led_elsewhere,
 );
 
@@ -153,23 +172,27 @@ fn told(scene: &Scene, way: &str, word: &str) -> Verdict {
     Verdict::broken_if(!said.contains(word), said)
 }
 
+// SPEC R11, A11
 fn hiding_a_changed_file_that_git_assumes_unchanged(scene: &Scene) -> Verdict {
     let verdict = told(scene, "assumed", "git shows no changes of `file`");
     assert!(!scene.host(&["git", "status", "--porcelain"]).contains(" file"), "the change is hidden");
     verdict
 }
 
+// SPEC R11
 fn hiding_a_changed_file_that_git_does_not_look_for(scene: &Scene) -> Verdict {
     let verdict = told(scene, "skipped", "git shows no changes of `file`");
     assert!(!scene.host(&["git", "status", "--porcelain"]).contains(" file"), "the change is hidden");
     verdict
 }
 
+// SPEC R11
 fn planting_one_in_a_subfolder_without_a_word(scene: &Scene) -> Verdict {
     told(scene, "beside", "`new` is a repository since this run, and has `core.fsmonitor`")
 }
 
 /// Root lists every folder.
+// SPEC R11
 fn planting_one_in_a_project_that_cannot_be_listed(scene: &Scene) -> Verdict {
     let verdict = told(scene, "beside-closed", "repositories that this run made in");
     scene.host(&["chmod", "755", "."]);
@@ -178,6 +201,7 @@ fn planting_one_in_a_project_that_cannot_be_listed(scene: &Scene) -> Verdict {
 
 const COMMIT: [&[&str]; 2] = [&["git", "commit", "--allow-empty", "-qm", "second"], &["git", "status"]];
 
+// SPEC R5, A11
 fn replacing_the_link_to_the_hooks(scene: &Scene) -> Verdict {
     repository(scene);
     scene.write("tools/hooks/pre-commit", "#!/bin/sh\n");
@@ -185,6 +209,7 @@ fn replacing_the_link_to_the_hooks(scene: &Scene) -> Verdict {
     judged(scene, &[], &["hooks-link"], &COMMIT)
 }
 
+// SPEC R5
 fn replacing_the_link_to_a_program(scene: &Scene) -> Verdict {
     repository(scene);
     scene.write("tools/program", "#!/bin/sh\n");
@@ -193,11 +218,13 @@ fn replacing_the_link_to_a_program(scene: &Scene) -> Verdict {
     judged(scene, &[], &["program-link"], &COMMIT)
 }
 
+// SPEC R5
 fn planting_one_that_each_process_finds_elsewhere(scene: &Scene) -> Verdict {
     repository(scene);
     judged(scene, &[], &["by-proc"], &COMMIT)
 }
 
+// SPEC R11
 fn changing_one_that_an_earlier_run_made(scene: &Scene) -> Verdict {
     repository(scene);
     scene.attack("planted.sh", &["clean-beside"]).completed();
@@ -205,6 +232,7 @@ fn changing_one_that_an_earlier_run_made(scene: &Scene) -> Verdict {
     Verdict::broken_if(!said.contains("the repository `new` has, since this run, `core.fsmonitor`"), said)
 }
 
+// SPEC R5
 fn replacing_the_folder_of_the_link_to_the_hooks(scene: &Scene) -> Verdict {
     repository(scene);
     scene.write("githooks/pre-commit", "#!/bin/sh\n");
@@ -214,6 +242,7 @@ fn replacing_the_folder_of_the_link_to_the_hooks(scene: &Scene) -> Verdict {
 }
 
 /// The start is refused: no placeholder is put up through a symlink.
+// SPEC M4
 fn replacing_a_link_to_hooks_that_are_not_there(scene: &Scene) -> Verdict {
     repository(scene);
     scene.host(&["sh", "-c", "rm -r .git/hooks; ln -s ../tools/hooks .git/hooks"]);

@@ -73,6 +73,7 @@ fn then_use_git(scene: &Scene, what: &str) -> Verdict {
     Verdict::broken_if(scene.home().join("pwned").exists(), said)
 }
 
+// SPEC A12
 fn a_program_that_watches_files(scene: &Scene) -> Verdict {
     then_use_git(scene, "fsmonitor")
 }
@@ -101,10 +102,12 @@ fn a_filter(scene: &Scene) -> Verdict {
     then_use_git(scene, "filter")
 }
 
+// SPEC A12
 fn another_address_of_a_remote(scene: &Scene) -> Verdict {
     then_use_git(scene, "remote-url")
 }
 
+// SPEC Q4
 fn a_branch_of_a_planted_remote(scene: &Scene) -> Verdict {
     then_use_git(scene, "branch-remote")
 }
@@ -126,6 +129,7 @@ fn a_branch_of_this_repository(scene: &Scene) -> Verdict {
 }
 
 /// A listed key would carry the content of the hidden file into the project's settings.
+// SPEC A12, Q7
 fn a_copy_that_leads_to_a_hidden_file(scene: &Scene) -> Verdict {
     repository(scene);
     scene.write_home(".netrc", format!("[branch \"main\"]\n\tdescription = {CANARY}\n"));
@@ -155,11 +159,13 @@ const MEASURE: &str = "import resource, subprocess, sys
 subprocess.run(sys.argv[1:], check=True)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
 
+// SPEC Q7
 fn a_copy_that_fills_the_memory(scene: &Scene) -> Verdict {
     fill_the_memory(scene, &["large", "300M"])
 }
 
 /// Each entry of a section has the name of the section in its key.
+// SPEC Q7
 fn a_long_key_that_fills_the_memory(scene: &Scene) -> Verdict {
     fill_the_memory(scene, &["long-key"])
 }
@@ -187,11 +193,13 @@ fn a_copy_that_git_cannot_parse(scene: &Scene) -> Verdict {
 }
 
 /// Codex starts the servers that a trusted folder names.
+// SPEC A12
 fn trust_of_codex_in_a_planted_folder(scene: &Scene) -> Verdict {
     settings_of_an_agent(scene, ".codex/config.toml", "codex")
 }
 
 /// Gemini CLI starts the servers and hooks that a trusted folder names.
+// SPEC A12
 fn trust_of_gemini_in_a_planted_folder(scene: &Scene) -> Verdict {
     settings_of_an_agent(scene, ".gemini/trustedFolders.json", "gemini")
 }
@@ -204,6 +212,7 @@ fn settings_of_an_agent(scene: &Scene, file: &str, what: &str) -> Verdict {
     Verdict::broken_if(found.contains("planted"), found)
 }
 
+// SPEC Q4
 fn programs_in_the_settings_of_agents(scene: &Scene) -> Verdict {
     repository(scene);
     let files = [".codex/config.toml", ".gemini/settings.json", ".claude/settings.json"];
@@ -217,6 +226,7 @@ fn programs_in_the_settings_of_agents(scene: &Scene) -> Verdict {
 }
 
 /// A file that another run replaces loses the link on it, and the command writes the host's file.
+// SPEC Q8
 fn losing_the_link_to_a_run_that_ends(scene: &Scene) -> Verdict {
     repository(scene);
     let mut first = scene.start("private.sh", &["wait"]);
@@ -230,10 +240,12 @@ fn losing_the_link_to_a_run_that_ends(scene: &Scene) -> Verdict {
 }
 
 /// A run without any copy has a read-only mount over the host's file.
+// SPEC Q8
 fn losing_the_mount_of_a_run_without_guard(scene: &Scene) -> Verdict {
     lose_the_mount(scene, &["--no-guard"])
 }
 
+// SPEC Q8
 fn losing_the_mount_of_a_read_only_rule(scene: &Scene) -> Verdict {
     lose_the_mount(scene, &["--ro", ".git/config"])
 }
@@ -259,6 +271,7 @@ fn lose_the_mount(scene: &Scene, flags: &[&str]) -> Verdict {
     Verdict::broken_if(is_broken, ran.err)
 }
 
+// SPEC A12, Q6
 fn the_copies_of_another_project(scene: &Scene) -> Verdict {
     repository(scene);
     let state = scene.home().join(".local/state/agent-sandbox/private/another/copies/file");
@@ -268,6 +281,7 @@ fn the_copies_of_another_project(scene: &Scene) -> Verdict {
 }
 
 /// A report names values that stayed in the copies of its project.
+// SPEC Q6
 fn the_reports_of_another_project(scene: &Scene) -> Verdict {
     repository(scene);
     scene.write_home(scene.home().join(".local/state/agent-sandbox/reports/another.json"), CANARY);
@@ -295,6 +309,7 @@ fn is_set_aside(place: fn() -> crate::support::Place, what: &str, argument: &str
     assert_eq!(scene.host(&["git", "config", "branch.main.description"]), "works again\n", "{what}");
 }
 
+// SPEC Q7
 #[test]
 fn a_copy_that_is_no_ordinary_file_is_set_aside() {
     for (what, argument, said) in [
@@ -314,6 +329,7 @@ fn a_copy_that_is_no_ordinary_file_is_set_aside() {
 
 /// A file that is replaced on the host loses the mounts on it. So the run that ends first leaves
 /// the host's file to the one that ends last, and neither loses anything.
+// SPEC Q8
 #[test]
 fn two_runs_at_once_lose_nothing_and_no_mount() {
     crate::support::require_bwrap();

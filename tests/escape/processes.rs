@@ -17,6 +17,7 @@ everywhere!("landlock-scope": signalling_the_callers_process_group);
 everywhere!("env-filter": reading_sockets_of_the_session_from_the_environment, reading_secrets_that_were_not_passed);
 everywhere!("a sandbox": outliving_the_command, outliving_the_launcher);
 
+// SPEC A6
 fn reading_through_an_inherited_folder(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let mut command = scene.outside("sh");
@@ -28,6 +29,7 @@ fn reading_through_an_inherited_folder(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
+// SPEC A9
 fn signalling_the_callers_process_group(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     // The leader of the group stands for the caller, a shell without job control.
@@ -56,6 +58,7 @@ fn knows(scene: &Scene, flag: &str) -> bool {
     run(command).out.split_whitespace().any(|word| word == flag)
 }
 
+// SPEC A10
 fn reading_sockets_of_the_session_from_the_environment(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let mut command = scene.product();
@@ -68,6 +71,7 @@ fn reading_sockets_of_the_session_from_the_environment(scene: &Scene) -> Verdict
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
+// SPEC A10
 fn reading_secrets_that_were_not_passed(scene: &Scene) -> Verdict {
     let rules = "[env]\ninherit = false\npass = ['PATH', 'HOME', 'LANG']";
     scene.policy(BASE_ONLY, rules);
@@ -125,6 +129,7 @@ fn daemon(scene: &Scene, stay: &str) -> Command {
     command
 }
 
+// SPEC A25
 fn outliving_the_command(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     run(daemon(scene, "leave")).completed();
@@ -132,6 +137,7 @@ fn outliving_the_command(scene: &Scene) -> Verdict {
     Verdict::broken_if(!left.is_empty(), format!("{left:?}"))
 }
 
+// SPEC A25
 fn outliving_the_launcher(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     let mut running = Running::start(daemon(scene, "stay"));

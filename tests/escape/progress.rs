@@ -33,6 +33,7 @@ fn searched(on_terminal: bool, flags: &[&str]) -> String {
     ran.out + &ran.err
 }
 
+// SPEC K3
 #[test]
 fn a_long_search_says_how_far_it_is_on_a_terminal_alone() {
     require_bwrap();

@@ -130,6 +130,7 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
+// SPEC A1
 fn random_operations_under_random_policies(scene: &Scene) -> Verdict {
     let cases = setting("ESCAPE_CASES").unwrap_or(40);
     // Something else for each of the four situations.

@@ -43,26 +43,31 @@ fn on_terminal(scene: &Scene, place: &str, way: &str) -> Ran {
     ran
 }
 
+// SPEC R9, A22
 fn stopping_the_terminal_before_the_report(scene: &Scene) -> Verdict {
     let ran = on_terminal(scene, "foreground", "stop");
     Verdict::broken_if(!ran.value("visible").contains(REPORTED), ran.out)
 }
 
+// SPEC R9
 fn leaving_the_terminal_changed(scene: &Scene) -> Verdict {
     let ran = on_terminal(scene, "foreground", "settings");
     Verdict::broken_if(ran.value("settings") != "as before", ran.out)
 }
 
+// SPEC R9
 fn concealing_the_report(scene: &Scene) -> Verdict {
     let ran = on_terminal(scene, "foreground", "conceal");
     Verdict::broken_if(!ran.value("visible").contains(REPORTED), ran.out)
 }
 
+// SPEC R9
 fn scrolling_the_report_away(scene: &Scene) -> Verdict {
     let ran = on_terminal(scene, "foreground", "region");
     Verdict::broken_if(!ran.value("visible").contains(REPORTED), ran.out)
 }
 
+// SPEC C15, A22
 fn taking_the_terminal_from_the_background(scene: &Scene) -> Verdict {
     let ran = on_terminal(scene, "background", "foreground");
     Verdict::broken_if(ran.value("foreground") == "taken", ran.out)
@@ -77,10 +82,12 @@ fn repeated(scene: &Scene) -> Verdict {
     Verdict::broken_if(!is_shown, next.err)
 }
 
+// SPEC R6, A22
 fn killing_the_supervisor_before_the_report(scene: &Scene) -> Verdict {
     killing_the_supervisor(scene, "report-kept")
 }
 
+// SPEC R6
 fn killing_the_supervisor_before_private_files_are_done(scene: &Scene) -> Verdict {
     killing_the_supervisor(scene, "before-private")
 }
@@ -97,6 +104,7 @@ fn killing_the_supervisor(scene: &Scene, point: &str) -> Verdict {
 }
 
 /// The run ends, although nobody reads.
+// SPEC R10, A22
 fn filling_the_pipe_before_the_report(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let (_reader, full) = io::pipe().unwrap();
@@ -124,6 +132,7 @@ fn filling_the_pipe_before_the_report(scene: &Scene) -> Verdict {
 const LINES: usize = 150;
 const LINE: usize = 500;
 
+// SPEC R7, R8, A22
 fn flooding_the_report(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     scene.write_home(".claude.json", "{}");
@@ -158,6 +167,7 @@ const STATE: &[(&str, &str, &str, &str)] = &[
     (".cursor/cli-config.json", "", r#"{ "approvalMode": "unrestricted" }"#, "approvalMode"),
 ];
 
+// SPEC A13
 fn changing_what_agents_obey_in_their_state(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let mut silent = Vec::new();
@@ -182,6 +192,7 @@ fn changing_what_agents_obey_in_their_state(scene: &Scene) -> Verdict {
 }
 
 /// New names that only a glob of a preset knows.
+// SPEC A13
 fn making_what_globs_protect(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let paths = [

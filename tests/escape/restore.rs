@@ -50,6 +50,7 @@ fn covered(scene: &Scene, running: &mut Running) {
     }
 }
 
+// SPEC A21, Y1
 fn reading_a_file_that_the_user_saved_again(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "exclude = ['.env']");
     scene.write(".env", "harmless");
@@ -57,6 +58,7 @@ fn reading_a_file_that_the_user_saved_again(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
+// SPEC A21
 fn writing_a_file_that_the_user_saved_again(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "ro = ['deep/hook']");
     scene.write("deep/hook", "old");
@@ -65,6 +67,7 @@ fn writing_a_file_that_the_user_saved_again(scene: &Scene) -> Verdict {
 }
 
 /// With the default policy the file is private: the command writes its copy.
+// SPEC A21
 fn writing_settings_of_git_that_the_user_changed(scene: &Scene) -> Verdict {
     repository(scene);
     let setting = "[core]\n\tfsmonitor = evil\n";
@@ -75,6 +78,7 @@ fn writing_settings_of_git_that_the_user_changed(scene: &Scene) -> Verdict {
 
 /// The supervisor is held before it covers the file. The folder is then a link to another one, in
 /// which a file of that name must stay open.
+// SPEC A21, Y3
 fn swapping_the_folder_for_a_link_while_the_file_is_covered_again(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "exclude = ['**/.env']");
     scene.write("sub/.env", "harmless");
@@ -100,6 +104,7 @@ fn swapping_the_folder_for_a_link_while_the_file_is_covered_again(scene: &Scene)
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
+// SPEC Y2
 fn writing_through_a_link_that_the_user_put_in_place_of_the_file(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "ro = ['hook']");
     scene.write("hook", ORIGINAL);
@@ -111,6 +116,7 @@ fn writing_through_a_link_that_the_user_put_in_place_of_the_file(scene: &Scene) 
     Verdict::broken_if(scene.changed("target"), ran.out)
 }
 
+// SPEC Y2
 fn writing_into_a_pipe_that_the_user_put_in_place_of_the_file(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "ro = ['hook']");
     scene.write("hook", ORIGINAL);
@@ -130,6 +136,7 @@ fn writing_into_a_pipe_that_the_user_put_in_place_of_the_file(scene: &Scene) -> 
     Verdict::broken_if(received == PLANTED.as_bytes(), ran.out)
 }
 
+// SPEC Y2
 fn reading_a_folder_that_the_user_put_in_place_of_the_file(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "exclude = ['secret']");
     scene.write("secret", "harmless");
@@ -142,6 +149,7 @@ fn reading_a_folder_that_the_user_put_in_place_of_the_file(scene: &Scene) -> Ver
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
+// SPEC A21
 fn reading_a_link_that_the_user_put_in_place_of_the_file(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "exclude = ['secret']");
     scene.write("secret", "harmless");
@@ -154,6 +162,7 @@ fn reading_a_link_that_the_user_put_in_place_of_the_file(scene: &Scene) -> Verdi
 }
 
 /// The supervisor is held at another file, and the event of this one is lost.
+// SPEC Y1
 fn causing_more_events_than_the_kernel_keeps(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "exclude = ['.env', 'first']");
     scene.write("first", "harmless");

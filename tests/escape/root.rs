@@ -10,6 +10,7 @@ use crate::support::{Place, binary};
 // A process that may create names only in some folders cannot make or unmake mounts either.
 for_root!("root-capabilities,own-names,own-writes,mount-lock": taking_masks_off_as_root);
 
+// SPEC A8
 #[test]
 fn writing_the_kernels_settings_as_root() {
     if is_real_root() {
@@ -21,6 +22,7 @@ with_mounts!("password-home": reading_the_keys_of_the_home_in_the_password_file)
 with_mounts!("private-propagation": using_what_the_host_mounts_later);
 with_mounts!("bind-aliases": reading_an_excluded_folder_through_another_mount, reading_an_excluded_file_through_another_mount);
 
+// SPEC A8
 fn taking_masks_off_as_root(scene: &Scene) -> Verdict {
     scene.write("secret/key", CANARY);
     scene.write(".git/hooks/pre-commit", ORIGINAL);
@@ -73,6 +75,7 @@ pub fn in_a_mount_namespace(
 }
 
 /// `$HOME` is another folder, as in a wrapper that keeps an agent's state apart.
+// SPEC P15, A19
 fn reading_the_keys_of_the_home_in_the_password_file(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let at = |path: &str| scene.place.path().join(path).to_str().unwrap().to_owned();
@@ -83,6 +86,7 @@ fn reading_the_keys_of_the_home_in_the_password_file(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
+// SPEC A8
 fn using_what_the_host_mounts_later(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     scene.write_home("disk/empty", "");
@@ -93,6 +97,7 @@ fn using_what_the_host_mounts_later(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.says("the mount was written") || ran.out.contains(CANARY), ran.out)
 }
 
+// SPEC A20
 fn reading_an_excluded_folder_through_another_mount(scene: &Scene) -> Verdict {
     scene.write_home("data/secret/key", CANARY);
     scene.write_home("alias/empty", "");

@@ -59,10 +59,12 @@ fn changing_a_program_in_the_folder_of_the_shell(scene: &Scene) -> Verdict {
     filtered(scene, "\"$PWD\"/tools/program", "program")
 }
 
+// SPEC A11
 fn changing_a_program_below_the_top_level(scene: &Scene) -> Verdict {
     filtered(scene, "\"$(git rev-parse --show-toplevel)/tools/program\"", "program")
 }
 
+// SPEC P8
 fn changing_a_program_in_the_folder_that_a_command_enters(scene: &Scene) -> Verdict {
     filtered(scene, "cd tools && ./program", "program")
 }
@@ -81,6 +83,7 @@ fn with_hooks(scene: &Scene) {
     scene.host(&["chmod", "755", "tools/hooks/pre-commit"]);
 }
 
+// SPEC P8
 fn planting_a_hook_that_the_systems_settings_name(scene: &Scene) -> Verdict {
     with_hooks(scene);
     scene.write_home("system", "[core]\n\thooksPath = tools/hooks\n");
@@ -88,6 +91,7 @@ fn planting_a_hook_that_the_systems_settings_name(scene: &Scene) -> Verdict {
     judged(scene, &[("GIT_CONFIG_SYSTEM", file.to_str().unwrap())], "git.sh", "hookspath")
 }
 
+// SPEC P8, A11
 fn planting_a_hook_that_numbered_variables_name(scene: &Scene) -> Verdict {
     with_hooks(scene);
     let variables =
@@ -101,6 +105,7 @@ fn planting_a_hook_that_a_quoted_variable_names(scene: &Scene) -> Verdict {
 }
 
 /// `daemon` is a user of every machine, and its home, `/usr/sbin` or the like, can be searched.
+// SPEC P8
 fn planting_a_hook_below_the_home_of_another_user(scene: &Scene) -> Verdict {
     with_hooks(scene);
     let hooks = format!("~daemon/../../..{}/tools/hooks", scene.project().display());

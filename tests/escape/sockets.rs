@@ -66,12 +66,14 @@ fn connect(scene: &Scene, paths: &[&Path], variables: &[(&str, String)]) -> Verd
     Verdict::broken_if(reached.contains(&true), format!("{reached:?} {}", ran.out))
 }
 
+// SPEC A9
 fn connecting_to_what_listens_in_tmp(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let at = |name: &str| scene.place.path().join(name);
     connect(scene, &[&at("tmux-1000/default"), &at("ssh-x/agent.7"), &at(".X11-unix/X0")], &[])
 }
 
+// SPEC A9
 fn connecting_to_what_listens_in_the_home(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     let at = |name: &str| scene.home().join(name);
@@ -97,6 +99,7 @@ fn connecting_to_what_listens_beside_the_home(scene: &Scene) -> Verdict {
 
 /// In a folder that its owner has closed to himself, and that a command with his rights opens
 /// again.
+// SPEC W1
 fn connecting_to_what_listens_in_a_closed_folder(scene: &Scene) -> Verdict {
     connect_in_closed_folder(scene, &scene.home().join("mine/closed/deep/socket"))
 }
@@ -132,6 +135,7 @@ fn connecting_to_what_listens_in_run(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.says("connected"), ran.out)
 }
 
+// SPEC A9
 fn connecting_to_an_abstract_socket(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     let name = scene.place.path().file_name().unwrap().to_str().unwrap().to_owned();
@@ -142,6 +146,7 @@ fn connecting_to_an_abstract_socket(scene: &Scene) -> Verdict {
     Verdict::broken_if(service.was_reached(), ran.out)
 }
 
+// SPEC C13, A9
 fn writing_to_a_fifo_that_a_service_reads(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     fs::create_dir_all(scene.place.path().join("beside")).unwrap();

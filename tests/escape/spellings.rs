@@ -12,6 +12,7 @@ everywhere!("an order by components": spelling_a_rule_so_that_it_comes_too_early
 everywhere!("the rule": reading_files_with_odd_names);
 everywhere!("exclude-through-link": reading_keys_that_are_kept_elsewhere);
 
+// SPEC A5
 fn spelling_a_rule_so_that_it_comes_too_early(scene: &Scene) -> Verdict {
     scene.write("secret/key", CANARY);
     scene.mkdir("sub");
@@ -42,6 +43,7 @@ fn spelling_a_rule_so_that_it_comes_too_early(scene: &Scene) -> Verdict {
     Verdict::broken_if(!said.is_empty(), said)
 }
 
+// SPEC A5
 fn reading_files_with_odd_names(scene: &Scene) -> Verdict {
     let names: Vec<&OsStr> = [
         &b"two words"[..],
@@ -100,6 +102,7 @@ impl ConcatOs for [&OsStr; 2] {
 }
 
 /// As programs do that keep all settings in one repository.
+// SPEC A5
 fn reading_keys_that_are_kept_elsewhere(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "exclude = ['~/.token']");
     scene.write_home("dotfiles/token", CANARY);

@@ -14,6 +14,7 @@ everywhere!("own-executable": replacing_the_program_itself);
 
 /// The process ends by the signal, and neither it nor bwrap says anything. No control: nothing is
 /// attacked.
+// SPEC S8
 #[test]
 fn a_signal_during_the_start_ends_it_without_a_word() {
     require_bwrap();
@@ -45,6 +46,7 @@ fn with_planted_bwrap(scene: &Scene, folder: &str) -> Verdict {
     Verdict::broken_if(pwned, ran.err)
 }
 
+// SPEC A26
 fn planting_a_bwrap_in_the_project(scene: &Scene) -> Verdict {
     with_planted_bwrap(scene, "code/project/node_modules/.bin")
 }
@@ -53,6 +55,7 @@ fn planting_a_bwrap_in_an_open_folder(scene: &Scene) -> Verdict {
     with_planted_bwrap(scene, ".cache/tools")
 }
 
+// SPEC A26
 fn replacing_the_program_itself(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     scene.mkdir("tools");

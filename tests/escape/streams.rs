@@ -24,11 +24,13 @@ fn write_through_standard_input(scene: &Scene, file: PathBuf, flags: &[&str]) ->
     Verdict::broken_if(!as_before, format!("{ran:?}"))
 }
 
+// SPEC A6
 fn writing_a_read_only_file_that_is_standard_input(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "ro = ['notes.md']");
     write_through_standard_input(scene, scene.project().join("notes.md"), &[])
 }
 
+// SPEC A6
 fn writing_a_file_that_only_standard_input_shows(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "exclude = ['~/.hidden']");
     write_through_standard_input(scene, scene.home().join(".hidden/notes.md"), &[])

@@ -54,6 +54,7 @@ struct Tally {
     failures: Mutex<Vec<String>>,
 }
 
+// SPEC R5
 #[test]
 fn git_runs_nothing_that_is_not_protected_held_or_reported() {
     require_bwrap();

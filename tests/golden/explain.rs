@@ -18,6 +18,7 @@ use super::{Case, Tree, cases, model, support, unescape};
 /// What is asked in each case, and answered as text.
 const ASKED: &[(&str, &[&str])] = &[
     (
+        // SPEC X3, X6
         "defaults",
         &[
             ".",
@@ -40,21 +41,35 @@ const ASKED: &[(&str, &[&str])] = &[
     ("inject-folder", &["out", "out/one.md", "out/new/deep/x", "out/both"]),
     ("inject-text", &["notes/now.md", "notes"]),
     ("harness-claude", &["CLAUDE.md", ".claude/skills/a/SKILL.md", "~/.claude/CLAUDE.md"]),
+    // SPEC X3
     ("layers-on-one-path", &["data", "data/in"]),
+    // SPEC X3, X4
     ("path-over-glob", &["keys/a.pem", "keys/b.pem", "keys/new.pem"]),
+    // SPEC X3
     ("restrictive-within-a-layer", &["a", "b", "x1", "x2"]),
     ("nesting-with-gaps", &["hidden", "hidden/a", "hidden/a/b/open/new", "hidden/a/c/file"]),
+    // SPEC X3
     ("glob-stays-out-of-excluded", &["hidden/package.json", "hidden/open/package.json", "hidden/new/package.json"]),
+    // SPEC X2
     ("glob-meets-a-link-in-excluded", &["/opt/data", "hidden/link", "hidden/open"]),
     ("link-to-outside", &["data/in", "up/file", "up"]),
+    // SPEC X3
     ("link-matched-by-glob", &["a.pem", "o.txt", "out/b.pem"]),
+    // SPEC X3
     ("aliases", &["/mnt/home/.ssh/id", "~/.ssh", "/mnt/deep", "Makefile"]),
+    // SPEC X6
     ("hard-links-allowed", &["key", "b.pem"]),
+    // SPEC X6
     ("missing-block", &[".mcp.json", "keys", "keys/new"]),
+    // SPEC X4
     ("missing-skip", &["gone", "gone/in", "new.pem"]),
+    // SPEC X6
     ("missing-create", &["~/.cache/x", "hidden"]),
+    // SPEC X3
     ("missing-block-where-nothing-can-be-made", &["closed/x", "/tmp/x", "opened"]),
+    // SPEC X5
     ("pins-by-kind-of-pattern", &["one/a/x", "b/c/two", "f/g/four/x"]),
+    // SPEC X3
     ("preset-ro-only-tightens", &["~/.bashrc", "~/.zshrc", "~/.claude/settings.json", ".claude/settings.json"]),
     ("preset-ro-under-a-glob", &[".config/mise.toml", ".config", "sub"]),
     ("second-place", &["~/.claude.json", "~/.claude/.claude.json"]),
@@ -103,6 +118,7 @@ fn what_governs_a_path_is_explained() {
 }
 
 /// At every path that a rule decides, around it and in it, with and without the guard.
+// SPEC X1, X8
 #[test]
 fn every_explanation_agrees_with_the_model_and_fits_the_schema() {
     let validator = jsonschema::validator_for(&schema::<Explained>()).unwrap();
@@ -133,6 +149,7 @@ fn every_explanation_agrees_with_the_model_and_fits_the_schema() {
 
 /// Each reason for which a rule has no say: what there is, the project's file, what is asked, the
 /// rule, and the reason.
+// SPEC X3
 #[test]
 fn each_reason_is_told_where_it_is_one() {
     let table: &[(&[&str], &str, &str, &str, LoserReason)] = &[

@@ -26,6 +26,7 @@ fn lint(case: &Case) -> (Lint, Option<agent_sandbox::compile::Compiled>) {
     (lint, compiled)
 }
 
+// SPEC N2
 #[test]
 fn cases_are_linted_to_their_snapshots() {
     for name in SHOWN {
@@ -41,6 +42,7 @@ fn cases_are_linted_to_their_snapshots() {
 }
 
 /// Whatever a policy is like, it can be looked at, and twice with the same result.
+// SPEC N9
 #[test]
 fn every_case_can_be_linted() {
     for name in cases() {

@@ -73,6 +73,7 @@ fn every_case_is_printed_as_a_command_that_a_shell_reads_back() {
     assert!(read > 50, "{read}");
 }
 
+// SPEC B5, C1
 #[test]
 fn every_case_means_the_same_without_optimising() {
     for name in cases() {
@@ -106,6 +107,7 @@ const COMPARED: [&str; 12] = [
     "inject-over-a-mask",
 ];
 
+// SPEC F1, F6, J7
 #[test]
 fn what_a_project_file_changes_is_in_its_snapshot() {
     let settings = support::snapshots("diff");

@@ -27,6 +27,7 @@ fn shown(name: &str) -> Shown {
     show(&Case::read(name).compiled().unwrap_or_else(|| panic!("{name} does not compile")))
 }
 
+// SPEC X7, X9
 #[test]
 fn the_whole_policy_is_shown() {
     support::snapshots("show").bind(|| {
@@ -39,6 +40,7 @@ fn the_whole_policy_is_shown() {
     });
 }
 
+// SPEC X7
 #[test]
 fn what_is_folded_is_counted() {
     support::snapshots("show").bind(|| {
@@ -53,6 +55,7 @@ fn what_is_folded_is_counted() {
 }
 
 /// A pattern that matches all over a project is one line, and exceptions in it stay visible.
+// SPEC X7
 #[test]
 fn many_matches_of_one_rule_are_one_line_unless_all_are_asked_for() {
     let packages = (0..120).map(|n| format!("home/u/proj/packages/p{n:03}/.env"));
@@ -71,6 +74,7 @@ fn many_matches_of_one_rule_are_one_line_unless_all_are_asked_for() {
     assert_eq!(all.matches("/.env ").count() + all.matches("─ .env ").count(), 120, "{all}");
 }
 
+// SPEC X1, X8
 #[test]
 fn everything_that_is_shown_agrees_with_the_model_and_fits_the_schema() {
     let validator = jsonschema::validator_for(&schema::<Shown>()).unwrap();

@@ -20,6 +20,7 @@ const BEHIND_LINK: &str = "/home/u/proj/other/real";
 
 const ROWS: usize = Access::ALL.len().pow(2) * Form::ALL.len().pow(2) * Relation::ALL.len() * Order::ALL.len();
 
+// SPEC G8, D1, D2, M1
 #[test]
 fn two_rules_for_each_kind_of_target() {
     for target in Target::ALL {

@@ -11,6 +11,7 @@ use crate::{Table, seen};
 
 const ROWS: usize = OwnHome::ALL.len() * OwnBase::ALL.len() * Presets::ALL.len() * Around::ALL.len();
 
+// SPEC O5
 #[test]
 fn homes_and_bases() {
     let mut table = Table::default();

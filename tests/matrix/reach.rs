@@ -18,6 +18,7 @@ const FILE: &str = "/home/u/proj/in/folder/mid/file";
 const ROWS: usize =
     Access::ALL.len().pow(2) * Form::ALL.len() * Prefix::ALL.len() * Opened::ALL.len() * Order::ALL.len();
 
+// SPEC G3
 #[test]
 fn a_glob_and_the_folder_around_what_it_matches() {
     let tree = Tree::new([&FILE[1..], &BESIDE[1..]]);

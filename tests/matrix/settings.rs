@@ -13,6 +13,7 @@ const PROJECT: &str = "/home/u/proj";
 const ROWS: usize =
     Network::ALL.len() * Docker::ALL.len() * Presets::ALL.len() * Sockets::ALL.len() * Around::ALL.len();
 
+// SPEC L7, B7
 #[test]
 fn network_docker_and_presets() {
     let mut table = Table::default();

@@ -71,6 +71,7 @@ fn dev_null_bound_over_a_file_gives_permission_denied() {
     assert!(matches!(view(&with_devices, &file), View::Host { devices: true, .. }));
 }
 
+// SPEC P7
 #[test]
 fn data_bound_over_a_file_reads_as_passed_and_cannot_be_changed() {
     let tree = Tree::below("/var/tmp");

@@ -83,6 +83,7 @@ impl Scene {
     }
 }
 
+// SPEC B12
 #[test]
 fn a_pinned_directory_can_be_neither_renamed_nor_exchanged_nor_removed() {
     let scene = Scene::new();
@@ -129,6 +130,7 @@ fn files_and_other_directories_move_freely_across_a_pin() {
     }
 }
 
+// SPEC B12
 #[test]
 fn a_pin_changes_nothing_that_can_be_seen() {
     let tree = Scene::new();
@@ -176,6 +178,7 @@ fn a_pin_holds_wherever_the_directory_shows() {
 }
 
 /// What `agent-sandbox verify` relies on: an attempt that cannot succeed tells a mount from none.
+// SPEC V6
 #[test]
 fn a_full_directory_is_asked_for_mounts_before_it_is_asked_for_content() {
     let scene = Scene::new();

@@ -98,6 +98,7 @@ fn scenes() -> impl Strategy<Value = (Scene, Scene)> {
     (generate::scene(), generate::scene())
 }
 
+// SPEC F4
 #[test]
 fn what_is_wider_one_way_is_narrower_the_other_way() {
     let differing = Cell::new(0);
@@ -115,6 +116,7 @@ fn what_is_wider_one_way_is_narrower_the_other_way() {
     assert!(differing.get() >= 30, "only {} pairs differed", differing.get());
 }
 
+// SPEC F5
 #[test]
 fn every_witness_is_true_and_every_difference_has_one() {
     let (wider, narrower) = (Cell::new(0), Cell::new(0));

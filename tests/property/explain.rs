@@ -20,6 +20,7 @@ use proptest::test_runner::TestCaseError;
 use crate::support::effective::agreeing;
 use crate::{for_all, generate, places, support};
 
+// SPEC X1, X5, X6
 #[test]
 fn what_is_explained_is_what_the_model_of_the_argv_says() {
     let (asked, lost) = (Cell::new(0), Cell::new(0));

@@ -170,6 +170,7 @@ fn environments() -> impl Strategy<Value = (BTreeMap<OsString, OsString>, Enviro
 }
 
 /// The script starts bwrap with the environment of a run, whatever is in it.
+// SPEC E9
 #[test]
 fn the_shell_form_gives_the_environment() {
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };

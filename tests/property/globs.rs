@@ -67,6 +67,7 @@ fn path() -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop::collection::vec(name, 1..4)
 }
 
+// SPEC G1
 #[test]
 fn a_pattern_matches_what_trying_everything_matches() {
     let tree = Tree::new(["home/u/proj/"]);

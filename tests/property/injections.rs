@@ -23,6 +23,7 @@ fn target(scene: &Scene, index: Index) -> (PathBuf, bool) {
     if node.kind == Kind::Directory { (node.path.join("zz/new"), true) } else { (node.path.clone(), false) }
 }
 
+// SPEC J2
 #[test]
 fn an_injection_changes_its_own_path_alone() {
     for_all(&(generate::scene(), any::<Index>(), any::<bool>()), |(scene, index, is_folder)| {

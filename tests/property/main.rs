@@ -81,6 +81,7 @@ fn places(stage: &Stage) -> Vec<PathBuf> {
     paths.into_iter().map(|(path, _)| path).chain(missing).collect()
 }
 
+// SPEC O2
 #[test]
 fn the_argv_means_what_the_specification_says_at_every_path() {
     for_all(&generate::scene(), |scene| means_what_the_specification_says(&scene));

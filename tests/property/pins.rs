@@ -70,6 +70,7 @@ fn pinned(operation: &Operation) -> Option<AbsPath> {
     matches!(operation.purpose, Purpose::Pin { .. }).then(|| abs(&operation.words[1]))
 }
 
+// SPEC B12, B13
 #[test]
 fn a_directory_can_be_renamed_just_where_no_protective_rule_names_it() {
     assert_only_what_is_named_is_held(&deep_scene());
@@ -101,6 +102,7 @@ pub fn assert_only_what_is_named_is_held(scenes: &impl Strategy<Value = Scene>) 
     assert!(free.get() > 100 && held.get() > 100, "{} and {}", free.get(), held.get());
 }
 
+// SPEC B12
 #[test]
 fn every_ancestor_of_an_exactly_named_path_stays_where_it_is() {
     for_all(&deep_scene(), |scene| {
@@ -115,6 +117,7 @@ fn every_ancestor_of_an_exactly_named_path_stays_where_it_is() {
     });
 }
 
+// SPEC B12
 #[test]
 fn without_any_one_pin_its_directory_could_be_renamed() {
     for_all(&deep_scene(), |scene| {

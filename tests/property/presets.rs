@@ -79,11 +79,13 @@ fn with_presets(mut scene: Scene, more: &[RuleSeed]) -> Scene {
     scene
 }
 
+// SPEC P12
 #[test]
 fn presets_beside_other_rules_mean_what_the_specification_says() {
     for_all(&scene(), |scene| means_what_the_specification_says(&scene));
 }
 
+// SPEC B13
 #[test]
 fn what_presets_name_stays_where_it_is_also_where_others_exclude_it() {
     assert_only_what_is_named_is_held(&scene());

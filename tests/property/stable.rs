@@ -13,6 +13,7 @@ use crate::scene::{Access, Document, Entry, Missing, Scene};
 use crate::support::abs;
 use crate::{argv, for_all, generate, places, presets, read, rules, words};
 
+// SPEC B10
 #[test]
 fn compiling_twice_gives_the_same_bytes() {
     for_all(&generate::scene(), |scene| {
@@ -24,6 +25,7 @@ fn compiling_twice_gives_the_same_bytes() {
     });
 }
 
+// SPEC B5
 #[test]
 fn with_and_without_optimising_the_argv_means_the_same() {
     for_all(&generate::scene(), |scene| {
@@ -55,6 +57,7 @@ fn with_and_without_optimising_the_argv_means_the_same() {
     });
 }
 
+// SPEC D7
 #[test]
 fn neither_the_order_of_entries_nor_that_of_files_on_disk_changes_a_byte() {
     for_all(&(generate::scene(), any::<u64>()), |(scene, mut seed)| {

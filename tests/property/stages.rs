@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use crate::access::class;
 use crate::{for_all, generate, places, support};
 
+// SPEC B14, C1
 #[test]
 fn with_and_without_a_guard_and_with_overflow_the_argv_means_the_same() {
     let overflowed = std::cell::Cell::new(0);

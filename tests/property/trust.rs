@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use crate::access::class;
 use crate::{argv, for_all, places, presets, read};
 
+// SPEC T2
 #[test]
 fn the_grants_are_exactly_what_is_more_open_than_without_the_project_s_file() {
     let opened = Cell::new(0);

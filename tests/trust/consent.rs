@@ -21,6 +21,7 @@ fn without_data() -> Request {
     Request { exclude: vec!["/home/u/data".into()], ..Request::default() }
 }
 
+// SPEC T6
 #[test]
 fn consent_holds_for_what_was_agreed_to_and_for_less() {
     let tree = tree();
@@ -40,6 +41,7 @@ fn consent_holds_for_what_was_agreed_to_and_for_less() {
 }
 
 /// With one set of flags something is opened that with another is not.
+// SPEC T6
 #[test]
 fn consents_to_the_same_content_add_up() {
     let tree = tree();
@@ -89,6 +91,7 @@ fn a_match_that_is_new_was_not_agreed_to() {
 }
 
 /// An error says nothing of the record, which may be consent when it can be read again.
+// SPEC T10
 #[test]
 fn consent_that_cannot_be_read_ends_with_its_file() {
     let tree = tree();

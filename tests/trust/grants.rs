@@ -25,6 +25,7 @@ fn assert_opens(tree: &Tree, project: &str, expected: &[&str]) {
     assert_eq!(opened_with(tree, "/home/u/proj", &Request::default()), expected);
 }
 
+// SPEC T2
 #[test]
 fn what_only_tightens_opens_nothing() {
     for project in [
@@ -45,6 +46,7 @@ fn what_only_tightens_opens_nothing() {
     }
 }
 
+// SPEC Z2
 #[test]
 fn a_limit_that_is_raised_needs_consent_for_that_much() {
     // Lowering what nobody or the user limits opens nothing, and neither does a limit where there
@@ -69,6 +71,7 @@ fn a_limit_that_is_raised_needs_consent_for_that_much() {
 }
 
 /// In the project the file could bring the content itself; in the home the words are the user's.
+// SPEC J7
 #[test]
 fn an_injection_is_a_grant_outside_of_the_project() {
     let text = |to: &str| format!("[[inject]]\ntext = 'x'\nto = '{to}'\n");
@@ -104,6 +107,7 @@ fn the_variable_of_a_private_file_is_no_grant() {
     assert_eq!(grants, [""; 0]);
 }
 
+// SPEC T1
 #[test]
 fn a_file_without_a_word_or_one_that_the_user_names_is_not_even_compared() {
     let tree = tree();
@@ -118,6 +122,7 @@ fn a_file_without_a_word_or_one_that_the_user_names_is_not_even_compared() {
     assert!(compiled(&tree, "/home/u/proj", &Request::default()).widening.is_some());
 }
 
+// SPEC P16
 #[test]
 fn a_file_that_is_shown_without_its_credentials_opens_with_them() {
     let tree = tree();
@@ -175,6 +180,7 @@ fn ro_inside_what_the_user_excludes_re_opens() {
 
 /// A built-in preset's `ro` shows nothing that the user excludes (SPEC P12), whoever names the
 /// preset. The project's own `ro` would, also where a preset names the path as well.
+// SPEC P12
 #[test]
 fn ro_of_a_preset_opens_nothing_and_that_of_the_project_does() {
     let tree = tree();
@@ -205,6 +211,7 @@ fn a_folder_stands_for_what_is_opened_in_the_same_way_below_it() {
     );
 }
 
+// SPEC T2
 #[test]
 fn a_rule_that_loses_opens_nothing() {
     let tree = tree();
@@ -251,6 +258,7 @@ fn a_preset_defined_here_and_named_by_a_flag_is_of_this_file() {
 /// Folders of editors in use that a command could not create: `@autorun` puts up placeholders.
 const BLOCKED: [&str; 4] = [".cursor", ".idea", ".vscode", ".zed"];
 
+// SPEC T3
 #[test]
 fn a_preset_that_is_taken_away_is_named_with_what_it_kept_closed() {
     let presets = [
@@ -320,6 +328,7 @@ fn what_a_preset_would_block_is_opened_without_it() {
     );
 }
 
+// SPEC T3
 #[test]
 fn settings_that_the_user_has_off_can_be_turned_on() {
     let tree = tree();
@@ -340,6 +349,7 @@ fn settings_that_the_user_has_off_can_be_turned_on() {
     );
 }
 
+// SPEC O8
 #[test]
 fn the_hosts_home_and_base_over_the_users_own_places_are_said() {
     let tree = tree();
@@ -363,6 +373,7 @@ fn the_hosts_home_and_base_over_the_users_own_places_are_said() {
 }
 
 /// A variable of the project's file that names a folder shows nothing: only the caller's counts.
+// SPEC O8
 #[test]
 fn a_variable_of_the_file_shows_no_folder_of_a_private_home() {
     let tree = tree();
@@ -373,6 +384,7 @@ fn a_variable_of_the_file_shows_no_folder_of_a_private_home() {
     assert!(opened.iter().all(|grant| grant.contains("JAVA_HOME")), "{opened:?}");
 }
 
+// SPEC U6
 #[test]
 fn an_identity_of_the_files_own_needs_no_consent() {
     let own = "[git]\nidentity = { name = 'Agent', email = 'agent@localhost' }\n";
@@ -399,6 +411,7 @@ fn a_setting_that_is_off_for_a_reason_of_this_file_s_own_is_not_missed() {
     assert_opens(&tree, "network = false\n[filesystem]\nro = ['/run/systemd/resolve']\n", &[]);
 }
 
+// SPEC T3
 #[test]
 fn a_directory_made_outside_of_the_project_is_said() {
     assert_opens(
@@ -439,6 +452,7 @@ fn hiding_a_folder_opens_what_a_link_in_it_protects() {
 
 /// The user's rule alone is refused, because a command can replace the link. The file makes it
 /// pass.
+// SPEC T2
 #[test]
 fn what_would_be_refused_without_the_file_does_not_count_as_open() {
     let tree = tree();
@@ -463,6 +477,7 @@ fn what_a_link_would_have_opened_counts_as_hidden() {
     assert_opens(&tree, rule, &["`/home/u/.ssh`: hidden → read-only (.agent-sandbox.toml:2:7)"]);
 }
 
+// SPEC T2
 #[test]
 fn a_root_that_is_too_broad_does_not_count_as_open() {
     let tree = tree();
@@ -474,6 +489,7 @@ fn a_root_that_is_too_broad_does_not_count_as_open() {
     }
 }
 
+// SPEC T1
 #[test]
 fn a_file_above_the_root_still_forbids_what_it_forbids() {
     let tree = tree();
@@ -512,6 +528,7 @@ fn a_service_that_starts_meanwhile_is_not_opened_by_the_file() {
 }
 
 /// `ro` shows it, and who can see it can use it: "read-only" would say something else.
+// SPEC T3
 #[test]
 fn a_socket_that_shows_can_be_used() {
     let tree = tree();
@@ -528,6 +545,7 @@ fn a_socket_that_shows_can_be_used() {
     );
 }
 
+// SPEC E11
 #[test]
 fn a_variable_that_looks_like_a_credential_needs_consent_to_pass() {
     let opens = |text: &str| {

@@ -50,6 +50,7 @@ fn on_path(place: &Place, program: &str) -> String {
     format!("{}:/usr/bin:/bin", bin.display())
 }
 
+// SPEC P10
 fn state_that_is_saved_by_a_rename_is_saved_and_seen_again(place: &Place) {
     place.write("home/.claude.json", r#"{"mine": 1}"#);
     place.write("home/.claude/projects/p.jsonl", "");
@@ -69,6 +70,7 @@ fn what_is_in_the_second_place_already_stays(place: &Place) {
     assert_eq!(outside(place, "cat ~/.claude/.claude.json"), r#"{"theirs": 1}"#);
 }
 
+// SPEC P9
 fn an_agent_on_the_path_finds_its_folders_in_a_new_home(place: &Place) {
     place.renew_home();
     write(place, "save.py", SAVE);
@@ -91,6 +93,7 @@ fn an_agent_on_the_path_finds_its_folders_in_a_new_home(place: &Place) {
 }
 
 /// The second run finds the mount point of the first one, and takes it for nothing of anybody's.
+// SPEC P10
 fn two_runs_share_the_second_place(place: &Place) {
     place.write("home/.claude.json", "{}");
     place.write("home/.claude/history.jsonl", "");

@@ -62,6 +62,7 @@ fn work_is_stashed_and_cleaned_beside_what_is_protected(place: &Place) {
 }
 
 /// git adds it to the stash, and cannot remove it.
+// SPEC M5
 fn a_stash_beside_a_read_only_file_fails_and_loses_nothing(place: &Place) {
     outside(place, INIT);
     outside(place, "mkdir .vscode; echo '{}' >.vscode/settings.json; echo new >new; echo changed >file");
@@ -128,6 +129,7 @@ fn a_worktree_of_before_is_removed_outside(place: &Place) {
 }
 
 /// Which files `git worktree remove` removes depends on the order of the folder.
+// SPEC R2
 fn a_worktree_whose_files_are_gone_stays_in_the_list_of_git(place: &Place) {
     outside(place, &format!("git init -q ../sub; cd ../sub; {INIT}"));
     outside(
@@ -149,6 +151,7 @@ fn a_worktree_whose_files_are_gone_stays_in_the_list_of_git(place: &Place) {
 }
 
 /// git says so inside, too, and goes on; a merge stops.
+// SPEC R13
 fn a_checkout_of_another_version_of_a_protected_file_is_reported(place: &Place) {
     outside(
         place,
@@ -205,6 +208,7 @@ fn a_submodule_is_worked_in(place: &Place) {
 /// One that was registered outside is cloned inside, and works from then on. Of one that is there,
 /// `submodule update` would write the settings, though they stay as they are; its commits are
 /// checked out in it.
+// SPEC R5
 fn a_submodule_is_fetched_and_updated(place: &Place) {
     outside(place, &format!("mkdir ../library; cd ../library; {INIT}"));
     outside(place, INIT);
@@ -236,6 +240,7 @@ fn a_submodule_is_fetched_and_updated(place: &Place) {
 
 /// As `git add` makes it of a folder that has a repository, and as several clones side by side in a
 /// folder.
+// SPEC P11
 fn a_repository_in_the_repository_is_worked_in(place: &Place) {
     outside(place, &format!("mkdir one; cd one; {INIT}"));
     let work = "cd one; git checkout -q -b topic; echo two >>file; git commit -qam second; git checkout -q main
@@ -267,6 +272,7 @@ fn hooks_of_the_host_run_and_cannot_be_changed(place: &Place) {
 /// `push -u` and `checkout -b x origin/x` note the upstream branch, and `branch -m` and `branch -D`
 /// take the note along. A plain `git push` of the user goes where it went before, and an emptied
 /// file removes nothing.
+// SPEC Q4
 fn an_upstream_leaves_as_a_whole_and_only_a_new_one(place: &Place) {
     outside(place, INIT);
     outside(
@@ -286,6 +292,7 @@ fn an_upstream_leaves_as_a_whole_and_only_a_new_one(place: &Place) {
     assert_eq!(outside(place, "cat .git/config"), before);
 }
 
+// SPEC Q2, Q4
 fn settings_that_git_writes_itself_reach_the_host(place: &Place) {
     outside(place, INIT);
     outside(
@@ -322,6 +329,7 @@ fn settings_that_git_writes_itself_reach_the_host(place: &Place) {
 }
 
 /// What could run a program stays in the copy, is reported once, and the next run has it.
+// SPEC Q5
 fn other_settings_stay_with_the_project(place: &Place) {
     outside(place, INIT);
     let before = outside(place, "cat .git/config; stat -c %i .git/config");
@@ -360,6 +368,7 @@ fn a_submodule_that_is_there_is_updated(place: &Place) {
 }
 
 /// git writes `config.worktree`, which the host does not have. A listed key does not make it.
+// SPEC Q4
 fn a_list_of_sparse_checkout_stays_with_the_project(place: &Place) {
     outside(place, &format!("{INIT}; mkdir a b; touch a/a b/b; git add .; git commit -qm second"));
     inside(

@@ -90,6 +90,7 @@ fn web_project(place: &Place) {
     write(place, "two.js", "console.log(2);\n");
 }
 
+// SPEC B4
 fn vite_builds(place: &Place) {
     web_project(place);
     inside(place, &format!("node {} build", vite()));
@@ -98,6 +99,7 @@ fn vite_builds(place: &Place) {
 }
 
 /// With `/dev/null` as the mask, each write of any process to it restarted the server.
+// SPEC B4
 fn the_dev_server_of_vite_runs_and_does_not_restart(place: &Place) {
     web_project(place);
     write(place, "dev_server.py", include_str!("dev_server.py"));
@@ -105,6 +107,7 @@ fn the_dev_server_of_vite_runs_and_does_not_restart(place: &Place) {
     are_unchanged_outside(place);
 }
 
+// SPEC B4
 fn settings_are_loaded_in_python(place: &Place) {
     hidden_files(place);
     write(
@@ -135,6 +138,7 @@ print(Settings().vite_key, OneFile().vite_key)
     );
 }
 
+// SPEC B4
 fn the_project_is_copied_and_archived(place: &Place) {
     hidden_files(place);
     write(place, "src/file", "text");
@@ -146,6 +150,7 @@ fn the_project_is_copied_and_archived(place: &Place) {
 
 /// inotify watches an inode, and all processes of the machine write to the one of `/dev/null`.
 /// Events are ordered: if the first one is the sentinel's, no write before it was an event.
+// SPEC B4
 fn a_write_to_dev_null_wakes_no_watcher(place: &Place) {
     const WATCH: [&str; 4] = ["/usr/bin/python3", "-I", "-c", include_str!("watch.py")];
     hidden_files(place);
@@ -174,6 +179,7 @@ fn is_ready(child: &mut Child) {
     assert_eq!(line, "ready\n");
 }
 
+// SPEC B4
 fn a_hidden_file_can_be_neither_used_nor_replaced(place: &Place) {
     hidden_files(place);
     write(place, "file", "");
@@ -220,6 +226,7 @@ print(os.path.exists(".env"), os.path.isfile(".env"), os.path.isdir(".env"), oct
 }
 
 /// Without a folder for a mask of ours, the mask is `/dev/null` on a mount without devices.
+// SPEC B4
 fn a_hidden_file_cannot_be_read_without_a_state_folder(place: &Place) {
     hidden_files(place);
     place.write("home/file", "");
@@ -242,6 +249,7 @@ const INIT: &str = "git init -q -b main; echo one >file; echo secret >key; git a
 const STATE: &str = "git rev-parse HEAD^{tree}; git ls-files -s; git stash list; cat key; git fsck --no-dangling 2>&1";
 
 /// git adds no socket, so no command commits the mask in place of the file.
+// SPEC B4
 fn git_stages_nothing_beside_a_tracked_hidden_file(place: &Place) {
     outside(place, INIT);
     let before = outside(place, STATE);
@@ -261,6 +269,7 @@ fn git_stages_nothing_beside_a_tracked_hidden_file(place: &Place) {
 
 /// The limit: `git stash -a` saves ignored files too, and git stores no socket. The command fails
 /// before it changes the work tree or the index.
+// SPEC B4
 fn git_cannot_stash_a_hidden_file_and_loses_nothing(place: &Place) {
     outside(place, INIT);
     hidden_files(place);

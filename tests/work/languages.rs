@@ -38,6 +38,7 @@ fn a_script_runs_in_node(place: &Place) {
 }
 
 /// `npm` stops where it cannot make `~/.npm`.
+// SPEC P9
 fn a_package_is_installed_and_tested_with_npm(place: &Place) {
     need("npm");
     place.renew_home();
@@ -74,6 +75,7 @@ fn a_package_is_installed_with_pip(place: &Place) {
 }
 
 /// The settings without the credentials are what the tools obey.
+// SPEC P16
 fn package_managers_work_with_settings_without_their_credentials(place: &Place) {
     need("npm");
     place.renew_home();
@@ -145,6 +147,7 @@ fn a_program_is_not_installed_on_the_path_of_the_host(place: &Place) {
 }
 
 /// The files that stand in for missing settings are read by the tools themselves.
+// SPEC M4
 fn placeholders_do_not_disturb_cargo_and_maven(place: &Place) {
     a_crate(place);
     outside(place, "mkdir -p ~/.cargo ~/.m2; echo '[net]' >~/.cargo/config.toml");

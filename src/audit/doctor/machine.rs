@@ -153,6 +153,7 @@ mod tests {
         Ok(apparmor(&Host::at(root.path())))
     }
 
+    // SPEC H3
     #[test]
     fn each_of_the_four_cases_of_apparmor_says_what_it_loses() -> Result<(), std::io::Error> {
         let restrict = ("etc/apparmor.d/bwrap-userns-restrict", "");

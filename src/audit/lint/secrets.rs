@@ -165,6 +165,7 @@ mod tests {
         }
     }
 
+    // SPEC N6
     #[test]
     fn a_certificate_is_no_key() {
         assert_eq!(like("ca.pem", "-----BEGIN CERTIFICATE-----\nMIIB"), None);

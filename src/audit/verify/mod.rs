@@ -253,6 +253,7 @@ mod tests {
         check(&expected, inside, host).map(|check| check.result).unwrap_or(CheckResult::NotTestable)
     }
 
+    // SPEC V4
     #[test]
     fn a_mask_that_can_be_opened_is_found_whatever_the_host_refuses() {
         let refused = Errno::ACCESS.raw_os_error();

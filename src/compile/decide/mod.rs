@@ -81,7 +81,7 @@ pub struct Decisions {
 }
 
 impl Decision {
-    /// Whether a place of the sandbox's own stands in the place of the host's (SPEC section 24).
+    /// Whether a place of the sandbox's own stands in the place of the host's (SPEC section 25).
     pub fn is_own_place(&self) -> bool {
         self.access == Access::Exclude && self.mask == Mask::OwnPlace
     }

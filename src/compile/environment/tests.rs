@@ -63,6 +63,7 @@ fn value(written: &[Written]) -> Option<String> {
     environment.var("A").map(escape_for_display)
 }
 
+// SPEC E2, E3
 #[test]
 fn the_latest_layer_that_says_something_decides() {
     let table: &[(&[Written], Option<&str>)] = &[
@@ -101,6 +102,7 @@ fn the_latest_layer_that_says_something_decides() {
     }
 }
 
+// SPEC E7
 #[test]
 fn a_file_above_the_root_only_forbids() {
     let table: &[(&[Written], Option<&str>)] = &[
@@ -120,6 +122,7 @@ fn a_file_above_the_root_only_forbids() {
     }
 }
 
+// SPEC E3
 #[test]
 fn to_pass_what_the_caller_does_not_have_says_nothing() {
     let (environment, _) = filtered(&[(SYSTEM, "set = { A = 'system' }"), (USER, "pass = ['A', 'B']")], &[], false);
@@ -146,6 +149,7 @@ fn each_outcome_says_which_entry_decided_it() {
     );
 }
 
+// SPEC E5
 #[test]
 fn what_names_the_container_engine_depends_on_docker() {
     for (written, docker, expected) in
@@ -158,6 +162,7 @@ fn what_names_the_container_engine_depends_on_docker() {
     }
 }
 
+// SPEC E4
 #[test]
 fn an_entry_of_a_user_beats_the_built_in_ones() {
     let caller = [("SSH_AUTH_SOCK", "/s"), ("PATH", "/bin"), ("XDG_RUNTIME_DIR", "/r"), ("TMPDIR", "/nowhere")];
@@ -172,6 +177,7 @@ fn an_entry_of_a_user_beats_the_built_in_ones() {
     assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
 }
 
+// SPEC E6
 #[test]
 fn the_runtime_directory_is_the_private_one() {
     for (written, outside, inside) in [
@@ -206,6 +212,7 @@ fn every_built_in_name_can_be_parsed_and_none_is_both_unset_and_passed() {
     }
 }
 
+// SPEC E11
 #[test]
 fn names_that_look_like_credentials_are_dropped_but_for_those_of_agents() {
     let dropped = [

@@ -66,12 +66,14 @@ pub fn is_unsafe_root(path: &AbsPath, home: &AbsPath) -> bool {
 mod tests {
     use super::*;
 
+    // SPEC L3
     #[test]
     fn only_root_and_oneself_mark_a_root_above() {
         assert!(may_mark(1000, 1000) && may_mark(0, 1000));
         assert!(!may_mark(1001, 1000) && !may_mark(1000, 0));
     }
 
+    // SPEC L6
     #[test]
     fn unsafe_roots_are_what_nobody_would_open_as_a_whole() {
         let home = AbsPath::root().join("home/u");

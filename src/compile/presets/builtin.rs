@@ -38,6 +38,7 @@ mod tests {
         PRESETS.iter().flat_map(|preset| preset.entries().map(|entry| (preset.name, entry)))
     }
 
+    // SPEC P13
     #[test]
     fn every_preset_and_every_entry_says_what_it_rests_on() {
         assert!(PRESETS.is_sorted_by_key(|preset| preset.name));
@@ -62,6 +63,7 @@ mod tests {
 
     /// Files in the project would be staged by every `git add -A` on the host, and what the host
     /// does not obey is not worth a mount.
+    // SPEC M6
     #[test]
     fn presets_block_no_files_in_the_project() {
         for (name, entry) in all() {

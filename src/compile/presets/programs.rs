@@ -190,6 +190,7 @@ impl<'de> Visitor<'de> for Selected<'_> {
 mod tests {
     use super::*;
 
+    // SPEC P18
     #[test]
     fn files_that_a_command_writes_are_no_part_of_it() {
         for (command, expected) in [
@@ -203,6 +204,7 @@ mod tests {
         }
     }
 
+    // SPEC P18
     #[test]
     fn only_the_values_that_name_programs_are_read() {
         let file = PRESETS.iter().flat_map(|preset| preset.agent_files).find(|file| file.path == "~/.claude.json");

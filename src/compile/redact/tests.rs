@@ -12,6 +12,7 @@ fn shown(file: CredentialFile, text: &str) -> String {
     }
 }
 
+// SPEC P16
 #[test]
 fn tokens_of_npm_are_removed_and_settings_stay() {
     let text = "registry=https://r.example/\n\
@@ -32,6 +33,7 @@ fn tokens_of_npm_are_removed_and_settings_stay() {
     assert_eq!(shown(Npmrc, text), copy);
 }
 
+// SPEC P16
 #[test]
 fn tokens_of_yarn_are_removed_with_all_of_their_lines() {
     let text = "nodeLinker: node-modules\n\
@@ -61,6 +63,7 @@ fn a_token_of_yarn_whose_end_is_not_clear_is_refused() {
     }
 }
 
+// SPEC P16
 #[test]
 fn credentials_in_urls_are_removed_and_the_urls_stay() {
     for (text, copy) in [
@@ -85,6 +88,7 @@ fn credentials_in_urls_are_removed_and_the_urls_stay() {
     }
 }
 
+// SPEC P16
 #[test]
 fn elements_of_maven_and_nuget_that_hold_credentials_are_removed() {
     let maven = "<?xml version=\"1.0\"?>\n<settings a=\"x > y\">\n<!-- <password>SECRET</password> -->\n<!-- mirrors -->\n\
@@ -119,6 +123,7 @@ fn xml_that_is_not_understood_is_refused() {
     }
 }
 
+// SPEC P16
 #[test]
 fn properties_with_the_name_of_a_credential_are_removed() {
     let text = "org.gradle.jvmargs=-Xmx2g \\\n  -Dfile.encoding=UTF-8\n\
@@ -134,6 +139,7 @@ fn properties_with_the_name_of_a_credential_are_removed() {
     assert_eq!(without_credentials(Properties, spelled.as_bytes()), Err(Unclear::Syntax));
 }
 
+// SPEC P16
 #[test]
 fn keys_of_toml_are_removed_from_tables_of_all_kinds() {
     let text = "# settings\nregistry.token = \"SECRET\"\n# registry.token = \"SECRET\"\n[install]\n\
@@ -168,6 +174,7 @@ fn any_format() -> impl Strategy<Value = CredentialFile> {
 
 proptest! {
     /// A copy never has credentials left, whatever the text is.
+    // SPEC P16
     #[test]
     fn a_copy_has_nothing_more_to_remove(
         file in any_format(),

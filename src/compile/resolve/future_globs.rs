@@ -121,6 +121,7 @@ mod tests {
         ask(&FutureGlobs::of(&host, &project, &rules))
     }
 
+    // SPEC X4
     #[test]
     fn a_pattern_is_asked_about_paths_as_the_walk_would_match_them() {
         for (pattern, path, expected) in [

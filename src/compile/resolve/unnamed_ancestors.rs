@@ -82,6 +82,7 @@ mod tests {
         way.map(|directory| directory.to_string()).collect()
     }
 
+    // SPEC B13
     #[test]
     fn each_kind_of_pattern_names_its_part_of_the_way() {
         for (pattern, root, path, expected) in [

@@ -64,6 +64,7 @@ mod tests {
         }
     }
 
+    // SPEC C12
     #[test]
     fn each_kind_of_change_is_seen() {
         type Change = fn(&std::path::Path);

@@ -147,6 +147,7 @@ mod tests {
     use super::*;
 
     /// What git itself puts into the variable is read as git was told.
+    // SPEC P8
     #[test]
     fn parameters_are_read_as_git_writes_them() {
         for (key, value) in [("core.pager", "a b"), ("filter.it's.clean", "x 'y' !z=1"), ("core.a", "")] {

@@ -188,6 +188,7 @@ fn search_by(host: &Host, git_dir: &AbsPath, list: impl Fn(&AbsPath) -> io::Resu
 mod tests {
     use super::*;
 
+    // SPEC R14
     #[test]
     fn a_symbolic_ref_is_told_from_a_link_that_leads_elsewhere() {
         let is_ref = |link: &str, target: &str| is_symbolic_ref(&AbsPath::root().join(link), target.as_ref());
@@ -198,6 +199,7 @@ mod tests {
         assert!(!is_ref(".git/ORIG_HEAD", "refs/heads/main"));
     }
 
+    // SPEC R14
     #[test]
     fn links_are_found_at_every_depth_but_not_among_objects() {
         let top = tempfile::tempdir().unwrap();

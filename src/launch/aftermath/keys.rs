@@ -106,6 +106,7 @@ mod tests {
 
     use super::*;
 
+    // SPEC R3
     #[test]
     fn only_the_values_that_count_are_compared_and_empty_is_nothing() {
         let patterns = [("mcpServers", "programs"), ("projects.*.mcpServers", "programs"), ("trusted", "consent")];
@@ -124,6 +125,7 @@ mod tests {
         assert_eq!(changed(&Value::Null, &json!([1])), BTreeMap::new());
     }
 
+    // SPEC R3
     #[test]
     fn a_condition_leaves_out_values_of_another_kind() {
         let keys = [ObeyedKey { key: "*?type=x", reason: "r", names_programs: false }];

@@ -118,6 +118,7 @@ mod tests {
     use super::*;
     use crate::diagnostic::Diagnostics;
 
+    // SPEC R5
     #[test]
     fn a_link_that_cannot_be_made_again_is_named() {
         let folder = tempfile::tempdir().unwrap();

@@ -209,6 +209,7 @@ fn is_valid(head: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    // SPEC R2
     #[test]
     fn a_head_is_valid_where_git_says_so() {
         let id = "0123456789abcdef0123456789ABCDEF01234567";

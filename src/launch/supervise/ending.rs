@@ -46,6 +46,7 @@ impl fmt::Display for Ending {
 mod tests {
     use super::*;
 
+    // SPEC S10
     #[test]
     fn an_exit_code_that_stands_for_a_deadly_signal_is_taken_for_it() {
         for (code, ending) in [

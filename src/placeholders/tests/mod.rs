@@ -155,6 +155,7 @@ fn killed_after(scene: &Scene, steps: usize) {
     }
 }
 
+// SPEC M7
 #[test]
 fn a_kill_at_any_step_leaves_nothing_after_a_sweep_and_touches_nothing_of_others() {
     for steps in 0..STEPS {
@@ -171,6 +172,7 @@ fn a_kill_at_any_step_leaves_nothing_after_a_sweep_and_touches_nothing_of_others
     }
 }
 
+// SPEC M7
 #[test]
 fn a_kill_while_placeholders_are_removed_leaves_nothing_after_a_sweep_or_the_next_run() {
     for removed in 0..=usual().len() {
@@ -239,6 +241,7 @@ fn two_runs_share_a_placeholder_until_the_last_one_ends() {
 
 /// A policy that is compiled while another run has put up its directories finds them existing, and
 /// names no parents.
+// SPEC M7
 #[test]
 fn a_directory_on_the_way_goes_with_the_last_run_that_needs_it() {
     for first_ends_first in [true, false] {
@@ -262,6 +265,7 @@ fn a_directory_on_the_way_goes_with_the_last_run_that_needs_it() {
 }
 
 /// The run that had made the directory has ended since the policy was compiled.
+// SPEC M7
 #[test]
 fn a_directory_on_the_way_that_has_gone_is_made() {
     let scene = Scene::new();
@@ -283,6 +287,7 @@ fn a_placeholder_of_a_run_counts_as_missing_until_somebody_uses_it() {
     scene.end(run);
 }
 
+// SPEC M7
 #[test]
 fn what_the_host_changed_or_replaced_is_left() {
     let scene = Scene::new();

@@ -200,6 +200,7 @@ pub(super) mod tests {
         );
     }
 
+    // SPEC Q7
     #[test]
     fn a_text_with_long_or_many_keys_is_too_large() {
         let is_too_large =

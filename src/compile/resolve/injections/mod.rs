@@ -1,4 +1,4 @@
-//! Injections: the paths at which the command reads another content (SPEC section 24). Each becomes
+//! Injections: the paths at which the command reads another content (SPEC section 27). Each becomes
 //! a match that no other rule beats.
 
 mod owners;

@@ -79,6 +79,7 @@ fn parts_of_one_file_system_without_a_common_part_are_no_other_names() {
     assert_eq!(aliases(&with_top, "/etc/shadow"), ["/.top/@/etc/shadow = /etc/shadow"]);
 }
 
+// SPEC W3
 #[test]
 fn what_is_covered_is_not_seen() {
     // Something else on the same mount point, and on a folder above it.

@@ -221,6 +221,7 @@ mod tests {
         }
     }
 
+    // SPEC G1
     #[test]
     fn each_form_of_a_component_matches_what_it_says() {
         for (pattern, yes, no) in [
@@ -315,6 +316,7 @@ mod tests {
         assert_eq!(globs[0].components.len(), 3);
     }
 
+    // SPEC G7
     #[test]
     fn what_cannot_be_parsed_says_why() {
         for (pattern, said) in [

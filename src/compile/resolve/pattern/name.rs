@@ -55,6 +55,7 @@ impl NamePattern {
 mod tests {
     use super::*;
 
+    // SPEC E2
     #[test]
     fn a_name_is_matched_as_a_whole() {
         for (pattern, yes, no) in [

@@ -93,6 +93,7 @@ fn same_size_and_times_do_not_stand_for_the_content() {
     assert!(!holds(&fixture, "repo/.env"));
 }
 
+// SPEC P6
 #[test]
 fn a_planted_entry_for_an_untracked_secret_does_not_unmask_it() {
     let fixture = with_tracked(&[]);

@@ -53,6 +53,7 @@ mod tests {
     use super::*;
 
     /// A command can name any number of files that do not exist, and one that does.
+    // SPEC R11
     #[test]
     fn no_number_of_names_keeps_a_new_one_unseen() {
         let root = AbsPath::root();

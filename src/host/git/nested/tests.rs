@@ -21,6 +21,7 @@ fn name_in_index(fixture: &Fixture, repository: &str, folder: &str) {
     fixture.git(repository, &["update-index", "--add", "--cacheinfo", &format!("160000,{id},{folder}")]);
 }
 
+// SPEC P11
 #[test]
 fn submodules_of_any_depth_are_found() {
     let fixture = Fixture::with_repository("library");
@@ -72,6 +73,7 @@ fn every_form_of_an_index_tells_its_submodules() {
     }
 }
 
+// SPEC P11
 #[test]
 fn a_split_index_tells_what_both_of_its_parts_name() {
     let split = ["-c", "splitIndex.maxPercentChange=100", "update-index", "--split-index"];
@@ -92,6 +94,7 @@ fn a_split_index_tells_what_both_of_its_parts_name() {
     assert!(fs::read(fixture.real("repo/.git/index")).unwrap().windows(4).any(|part| part == b"link"));
 }
 
+// SPEC P11
 #[test]
 fn an_index_that_git_may_read_otherwise_is_unclear() {
     let fixture = Fixture::with_repository("repo");
