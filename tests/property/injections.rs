@@ -13,7 +13,8 @@ use crate::scene::{Kind, Scene};
 use crate::support::abs;
 use crate::{argv, for_all, generate, places, read};
 
-const SOURCE: &str = "/srv/source";
+/// A minimal base shows it, too.
+const SOURCE: &str = "/usr/source";
 
 /// A file of the scene, or a missing path in one of its directories. A folder can be injected
 /// there.
