@@ -24,15 +24,17 @@ fn listed(file: &PrivateFile, key: &Key) -> Option<&'static LeavingKey> {
 }
 
 /// Takes back what would leave by halves. An emptied copy lost other keys as well, so its removals
-/// are none that the command meant. A branch to merge means nothing without its remote.
+/// are none that the command meant. A branch to merge means nothing without its remote, and a remote
+/// alone would send a plain `git push` elsewhere.
 pub(super) fn keep_halves(file: &PrivateFile, leaving: &mut KeyChanges, kept: &mut KeyChanges, host: &Entries) {
     let is_emptied = kept.iter().any(|(key, values)| values.is_empty() && listed(file, key).is_none());
-    let remotes: BTreeSet<Key> = leaving.iter().map(|(key, _)| key.clone()).collect();
+    let together: BTreeSet<Key> = leaving.iter().map(|(key, _)| key.clone()).collect();
     let is_half = |(key, values): &(Key, Values)| match (key.0.as_slice(), values.is_empty()) {
         (_, true) => is_emptied,
-        ([section, branch, name], false) if name == b"merge" => {
-            let remote = Key(vec![section.clone(), branch.clone(), b"remote".to_vec()]);
-            !host.contains_key(&remote) && !remotes.contains(&remote)
+        ([section, branch, name], false) if name == b"merge" || name == b"remote" => {
+            let other = if name == b"merge" { b"remote".to_vec() } else { b"merge".to_vec() };
+            let other = Key(vec![section.clone(), branch.clone(), other]);
+            !host.contains_key(&other) && !together.contains(&other)
         }
         _ => false,
     };

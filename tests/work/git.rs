@@ -288,6 +288,8 @@ fn an_upstream_leaves_as_a_whole_and_only_a_new_one(place: &Place) {
          git config branch.topic.merge refs/heads/topic",
     );
     assert_eq!(outside(place, "cat .git/config"), before);
+    inside(place, "git config branch.half.remote other; git config branch.half.merge refs/tags/v1");
+    assert_eq!(outside(place, "cat .git/config"), before, "a remote alone");
     inside(place, ": >.git/config");
     assert_eq!(outside(place, "cat .git/config"), before);
 }
