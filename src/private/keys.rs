@@ -24,8 +24,8 @@ fn listed(file: &PrivateFile, key: &Key) -> Option<&'static LeavingKey> {
 }
 
 /// Takes back what would leave by halves. An emptied copy lost other keys as well, so its removals
-/// are none that the command meant. A branch to merge means nothing without its remote, and a remote
-/// alone would send a plain `git push` elsewhere.
+/// are none that the command meant. A branch to merge means nothing without its remote, and a
+/// remote alone would send a plain `git push` elsewhere.
 pub(super) fn keep_halves(file: &PrivateFile, leaving: &mut KeyChanges, kept: &mut KeyChanges, host: &Entries) {
     let is_emptied = kept.iter().any(|(key, values)| values.is_empty() && listed(file, key).is_none());
     let together: BTreeSet<Key> = leaving.iter().map(|(key, _)| key.clone()).collect();
