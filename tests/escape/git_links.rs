@@ -13,6 +13,8 @@ for_everybody!("git-links":
     // SPEC R14
     writing_the_log,
     // SPEC R14
+    writing_the_log_by_two_links,
+    // SPEC R14, A11
     writing_the_log_of_a_branch,
     // SPEC R14
     writing_the_logs_of_all_branches,
@@ -70,6 +72,7 @@ macro_rules! attacks {
 attacks!(repository:
     writing_the_message_of_a_commit = "message",
     writing_the_log = "log",
+    writing_the_log_by_two_links = "log-by-two-links",
     writing_the_log_of_a_branch = "log-of-a-branch",
     // SPEC R14
     writing_the_log_of_a_branch_in_a_closed_folder = "closed",

@@ -64,8 +64,8 @@ impl GitDirLinks {
             }
             for (link, target) in &found.links {
                 let before = self.known.get(link);
-                let is_harmless = before == Some(target) || is_symbolic_ref(link, target) || !can_be_written(link);
-                if !is_harmless {
+                let is_known = before == Some(target) || is_held(git_dir, link);
+                if !is_known && !is_symbolic_ref(git_dir, link, target) && can_be_written(link) {
                     move_aside(git_dir, link, target, before, held);
                 }
             }
@@ -100,16 +100,46 @@ pub(super) fn names_of_links(host: &Host, git_dir: &AbsPath) -> Vec<String> {
         return Vec::new();
     }
     let links = search(host, git_dir).links.into_iter();
-    let links = links.filter(|(link, target)| !is_symbolic_ref(link, target));
+    let links = links.filter(|(link, target)| !is_symbolic_ref(git_dir, link, target));
     links.map(|(link, _)| super::name_in(git_dir, &link)).collect()
 }
 
 /// Whether git could have made the link itself (`core.preferSymlinkRefs`). It reads such a link as
-/// a name, and does not follow it.
-fn is_symbolic_ref(link: &AbsPath, target: &OsStr) -> bool {
+/// a name, and does not follow it. Its logs are files, which it appends to.
+fn is_symbolic_ref(git_dir: &AbsPath, link: &AbsPath, target: &OsStr) -> bool {
     let target = target.as_bytes();
     let is_ref = target.starts_with(b"refs/") && !target.windows(2).any(|part| part == b"..");
-    is_ref && link.file_name().is_some_and(|name| name == "HEAD")
+    is_ref
+        && link.file_name().is_some_and(|name| name == "HEAD")
+        && !components(git_dir, link).contains(&"logs".as_ref())
+}
+
+/// Whether a link lies where it was moved aside. git has no files of such names there.
+fn is_held(git_dir: &AbsPath, link: &AbsPath) -> bool {
+    let names = components(git_dir, link);
+    names.len() == 1 && names[0].as_bytes().windows(5).any(|part| part == b".held")
+}
+
+/// Whether the folders with names of two characters in `folder` hold objects: files whose names are
+/// hashes of their contents. There may be 65,536 of these folders (`lfs/objects/ab/cd`), and git
+/// writes to none of the files. In logs and refs such a folder is a part of the name of a branch.
+fn is_store(git_dir: &AbsPath, folder: &AbsPath) -> bool {
+    match components(git_dir, folder).as_slice() {
+        [before @ .., lfs, objects] if *lfs == "lfs" && *objects == "objects" => is_module(before),
+        [before @ .., objects] if *objects == "objects" => is_module(before),
+        _ => false,
+    }
+}
+
+/// Whether this is the way to a git directory: to this one itself, or to that of a submodule.
+fn is_module(names: &[&OsStr]) -> bool {
+    let is_first = names.first().is_none_or(|first| *first == "modules");
+    is_first && !names.iter().any(|name| *name == "logs" || *name == "refs")
+}
+
+fn components<'p>(git_dir: &AbsPath, path: &'p AbsPath) -> Vec<&'p OsStr> {
+    let below = path.as_path().strip_prefix(git_dir.as_path()).unwrap_or(path.as_path());
+    below.iter().collect()
 }
 
 /// The folders that a search opens if they cannot be listed.
@@ -167,9 +197,7 @@ fn search_by(host: &Host, git_dir: &AbsPath, list: impl Fn(&AbsPath) -> io::Resu
                 continue;
             }
         };
-        // In these folders git makes files whose names are hashes of their contents, and nothing
-        // else. There may be 65,536 of them (`lfs/objects/ab/cd`).
-        let is_store = folder.file_name().is_some_and(|name| name == "objects");
+        let is_store = is_store(git_dir, &folder);
         for entry in entries {
             if entry.is_symlink {
                 let path = folder.child(&entry.name);
@@ -191,26 +219,43 @@ mod tests {
     // SPEC R14
     #[test]
     fn a_symbolic_ref_is_told_from_a_link_that_leads_elsewhere() {
-        let is_ref = |link: &str, target: &str| is_symbolic_ref(&AbsPath::root().join(link), target.as_ref());
+        let git_dir = AbsPath::root().join("logs/.git");
+        let is_ref = |link: &str, target: &str| {
+            is_symbolic_ref(&git_dir, &AbsPath::root().join("logs").join(link), target.as_ref())
+        };
         assert!(is_ref(".git/HEAD", "refs/heads/main"));
         assert!(is_ref(".git/refs/remotes/origin/HEAD", "refs/remotes/origin/main"));
         assert!(!is_ref(".git/HEAD", "refs/../../file"));
         assert!(!is_ref(".git/HEAD", "/refs/heads/main"));
         assert!(!is_ref(".git/ORIG_HEAD", "refs/heads/main"));
+        assert!(!is_ref(".git/logs/HEAD", "refs/heads/main"));
+        assert!(!is_ref(".git/worktrees/w/logs/HEAD", "refs/heads/main"));
     }
 
     // SPEC R14
     #[test]
     fn links_are_found_at_every_depth_but_not_among_objects() {
         let top = tempfile::tempdir().unwrap();
-        for folder in ["logs/refs/heads/a/b", "objects/ab", "objects/info", "worktrees/w"] {
+        let stores = ["objects/ab", "lfs/objects/ab/cd", "modules/m/objects/ab", "modules/a/b/lfs/objects/ab"];
+        let others = [
+            "logs/objects/ab",
+            "logs/refs/heads/a/b",
+            "modules/m/logs/refs/heads/objects/ab",
+            "objects/info",
+            "refs/heads/objects/ab",
+            "rr-cache/objects/ab",
+            "worktrees/w",
+        ];
+        for folder in stores.into_iter().chain(others) {
             std::fs::create_dir_all(top.path().join(folder)).unwrap();
             std::os::unix::fs::symlink("x", top.path().join(folder).join("link")).unwrap();
         }
         std::os::unix::fs::symlink("x", top.path().join("objects/cd")).unwrap();
         let found = search(&Host::at(top.path()), &AbsPath::root());
         let names: Vec<String> = found.links.keys().map(ToString::to_string).collect();
-        let expected = ["/logs/refs/heads/a/b/link", "/objects/cd", "/objects/info/link", "/worktrees/w/link"];
+        let mut expected: Vec<String> = others.iter().map(|folder| format!("/{folder}/link")).collect();
+        expected.push("/objects/cd".to_owned());
+        expected.sort();
         assert_eq!(names, expected);
         assert!(found.closed.is_empty());
     }

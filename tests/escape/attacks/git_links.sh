@@ -7,6 +7,11 @@ monitor() { git -C "$1" config core.fsmonitor "touch $HOME/pwned; false"; }
 case $1 in
 message) led .git/COMMIT_EDITMSG ;;
 log) led .git/logs/HEAD ;;
+# The first looks like a symbolic ref, the second lies where objects could lie.
+log-by-two-links)
+    led .git/logs/refs/heads/objects/ab/x && rm .git/logs/HEAD
+    ln -s refs/heads/objects/ab/x .git/logs/HEAD
+    ;;
 log-of-a-branch) led .git/logs/refs/heads/main ;;
 logs-of-branches) rm -rf .git/logs/refs && ln -s "$HOME/.ssh" .git/logs/refs ;;
 closed) led .git/logs/refs/heads/main && chmod 300 .git/logs/refs/heads ;;
