@@ -28,6 +28,7 @@ for_both!(
     a_source_that_the_host_replaces_stays_what_it_was,
     a_missing_target_is_refused_where_nothing_can_be_put_up,
     a_harness_shows_the_instructions_where_the_agent_looks,
+    a_file_beside_an_injected_one_is_reported,
 );
 
 const EXAMPLE: &str = include_str!("../../examples/inject.toml");
@@ -255,4 +256,16 @@ fn a_harness_shows_the_instructions_where_the_agent_looks(place: &Place) {
     place.write("home/.claude/CLAUDE.md", "own");
     write(place, ".claude/CLAUDE.md", "own");
     assert_eq!(reads("claude", "~/.claude/CLAUDE.md; ! cat CLAUDE.md 2>/dev/null"), "own");
+}
+
+/// The folder stands during the run because of the injection, and stays because of the command.
+// SPEC J3, R1
+fn a_file_beside_an_injected_one_is_reported(place: &Place) {
+    write(place, ".agents/skills/a/SKILL.md", "a");
+    let harness = ["--preset", "harness/claude", "--", "sh", "-c"];
+    let said = |script: &str| stderr(&run(place, &[&harness[..], &[script]].concat()));
+    assert_eq!(said("cat .claude/skills/a/SKILL.md"), "");
+    assert!(!place.project().join(".claude").exists());
+    let said = said("mkdir .claude/skills/b && echo x >.claude/skills/b/SKILL.md");
+    assert!(said.contains("created during the run: `.claude/skills` (@autorun)"), "{said}");
 }

@@ -80,8 +80,11 @@ impl RunWatch {
         let is_open = |path: &AbsPath| plan.view_around(path) == View::HostRw;
         let can_be_written = |path: &AbsPath| plan.view(path) == View::HostRw;
         let mut absent = absent(compiled);
+        // A folder on the way to a placeholder goes when the run ends, unless the command fills it.
+        let is_on_the_way =
+            |path: &AbsPath| plan.placeholders.iter().any(|placeholder| placeholder.path.is_below(path));
         // Another run may have created a path since the policy was compiled.
-        absent.retain(|absent| !is_there(host, &absent.path));
+        absent.retain(|absent| is_on_the_way(&absent.path) || !is_there(host, &absent.path));
         let covered = compiled.decisions.iter().filter(|(path, decision)| {
             let is_placeholder = placeholders.is_some_and(|active| active.includes(path));
             !is_placeholder && decision.access.is_protective() && is_open(path)
