@@ -227,7 +227,7 @@ pub(super) fn rules_of(
     })
 }
 
-/// What a layer injects. A file above the root injects nothing (SPEC L4).
+/// The injections that a layer names. A file above the root injects nothing (SPEC L4).
 fn written_injections(layer: &Layer) -> impl Iterator<Item = Injection> {
     let written = layer.config.inject.iter().filter(|_| !layer.protective_only);
     written.filter_map(|entry| {

@@ -64,8 +64,7 @@ fn homes(project: &Project) -> Vec<&AbsPath> {
     [&project.home].into_iter().chain(project.password_home.as_ref().filter(|path| !is_service(path))).collect()
 }
 
-/// What shows of `homes` so that programs on PATH work: the folders of PATH, and the folders in
-/// which known programs keep what they need.
+/// The rules that show the folders of PATH in `homes`, and the folders that known programs need.
 fn programs<'a>(homes: &'a [&AbsPath], session: &'a Session) -> impl Iterator<Item = Rule> + use<'a> {
     let in_home = |path: &AbsPath| homes.iter().any(|home| path.is_below(home));
     let on_path = session.path_folders().filter_map(AbsPath::normalize).map(|path| (path, ON_PATH));

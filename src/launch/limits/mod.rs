@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The exit code of a run that a limit ended, as `timeout` has it.
 pub(crate) const LIMIT_REACHED: u8 = 124;
 
-/// What the supervisor has to do about a limit.
+/// The way in which the supervisor ends a command that has reached a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitAction {
     /// Ask the command to end.
@@ -92,7 +92,8 @@ impl LimitWatch {
         next.map(|next| next.saturating_duration_since(Instant::now()))
     }
 
-    /// What is to be done now. `exceeded`: the command has written too much.
+    /// Tells the supervisor how to end the command, if it must end now. `exceeded` says that the
+    /// command has written more than the limit of `output` allows.
     pub(super) fn action(&mut self, exceeded: bool) -> Option<LimitAction> {
         let now = Instant::now();
         match self.reached {

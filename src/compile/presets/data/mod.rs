@@ -232,7 +232,7 @@ pub struct AgentFile {
     pub is_preferred: bool,
 }
 
-/// What the parts of an agent's file mean.
+/// The meaning of the keys in an agent's file.
 #[derive(Clone, Copy, Debug)]
 pub enum FileUse {
     /// Settings that are read-only inside. Each string may be a part of a command, except those

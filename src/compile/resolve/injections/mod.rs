@@ -263,7 +263,7 @@ impl Injector<'_, '_> {
         let Resolved { path, links, .. } = target;
         let is_of_preset = rule.layer == LayerKind::Preset;
         let clash = self.points.iter().find(|known| known.path.is_within(&path) || path.is_within(&known.path));
-        // What the user or the project has there is its own.
+        // A preset replaces no file of the user or of the project.
         if is_of_preset && (!is_missing || clash.is_some() || !links.is_empty() || !self.is_in_use(&path)) {
             return Ok(());
         }
