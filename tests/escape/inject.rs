@@ -10,7 +10,11 @@ everywhere!("injected-read-only": writing_through_an_injected_file, writing_into
 everywhere!("pins": replacing_the_folder_of_an_injected_file);
 everywhere!("secrets-preset": reading_the_siblings_of_an_injected_file);
 everywhere!("injected-sources": injecting_a_hidden_file, injecting_a_folder_with_a_hidden_file);
-everywhere!("injected-ignored": committing_an_injected_text, committing_one_in_a_nested_repository);
+everywhere!("injected-ignored":
+    committing_an_injected_text,
+    committing_one_in_a_nested_repository,
+    committing_one_where_the_list_of_ignored_files_is_a_link,
+);
 everywhere!("injected-untracked": committing_an_injection_over_a_tracked_file);
 everywhere!("restore": reading_the_file_under_an_injection_that_the_user_saved_again);
 for_everybody!("trust": injecting_instructions_outside_of_the_project);
@@ -82,10 +86,10 @@ fn injecting_a_folder_with_a_hidden_file(scene: &Scene) -> Verdict {
 }
 
 /// Commits all that git sees in `folder`; the injected text must be in no object.
-fn commit_all(scene: &Scene, folder: &str, target: &str) -> Verdict {
+fn commit_all(scene: &Scene, folder: &str, target: &str, refusal: &str) -> Verdict {
     let script = format!("cd {folder}; echo more >other; git add -A; git commit -qam second; echo done");
     let ran = scene.attack("sh", &["-c", &script]);
-    ran.refused_or_completed("git tracks");
+    ran.refused_or_completed(refusal);
     let committed = scene.try_host(&["git", "-C", folder, "show", &format!("HEAD:{target}")]).out;
     Verdict::broken_if(committed.contains("injected"), ran.err)
 }
@@ -100,7 +104,7 @@ fn repository(scene: &Scene, folder: &str) {
 fn committing_an_injected_text(scene: &Scene) -> Verdict {
     repository(scene, ".");
     scene.policy(DEFAULTS, "[[inject]]\ntext = 'injected'\nto = 'docs/CLAUDE.md'");
-    commit_all(scene, ".", "docs/CLAUDE.md")
+    commit_all(scene, ".", "docs/CLAUDE.md", "git tracks")
 }
 
 // SPEC J6
@@ -108,7 +112,17 @@ fn committing_one_in_a_nested_repository(scene: &Scene) -> Verdict {
     repository(scene, ".");
     repository(scene, "sub");
     scene.policy(DEFAULTS, "[[inject]]\ntext = 'injected'\nto = 'sub/CLAUDE.md'");
-    commit_all(scene, "sub", "CLAUDE.md")
+    commit_all(scene, "sub", "CLAUDE.md", "git tracks")
+}
+
+/// Nothing can be mounted on such a list, so nothing is injected.
+// SPEC J6
+fn committing_one_where_the_list_of_ignored_files_is_a_link(scene: &Scene) -> Verdict {
+    repository(scene, ".");
+    scene.write("ignored", "");
+    scene.host(&["ln", "-sf", "../../ignored", ".git/info/exclude"]);
+    scene.policy(DEFAULTS, "[[inject]]\ntext = 'injected'\nto = 'docs/CLAUDE.md'");
+    commit_all(scene, ".", "docs/CLAUDE.md", "git cannot be told")
 }
 
 // SPEC J4
@@ -118,7 +132,7 @@ fn committing_an_injection_over_a_tracked_file(scene: &Scene) -> Verdict {
     scene.host(&["git", "add", "CLAUDE.md"]);
     scene.host(&["git", "commit", "-qm", "second"]);
     scene.policy(DEFAULTS, "[[inject]]\ntext = 'injected'\nto = 'CLAUDE.md'");
-    commit_all(scene, ".", "CLAUDE.md")
+    commit_all(scene, ".", "CLAUDE.md", "git tracks")
 }
 
 /// The mount goes with the file that the user replaces. The new one is hidden.

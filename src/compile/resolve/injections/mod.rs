@@ -12,6 +12,7 @@ use crate::compile::policy::{InjectedContent, Injection, Policy};
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{FileKind, Resolved};
 use crate::policy::{AbsPath, Access, Exactness, Injected, LayerKind, Origin, Rule, escape_for_display};
+use crate::sys::ablate::{self, Mitigation};
 
 use super::{Match, Resolver, anchored, reserved};
 use owners::{Owner, Owners};
@@ -55,23 +56,20 @@ impl Resolver<'_> {
         for injection in written.into_iter().chain(of_presets) {
             injector.inject(injection);
         }
-        let Injector { points, mut owners, .. } = injector;
-        for point in &points {
-            if let Some(owner) = owners.nearest(&point.path) {
-                self.note_owner(owner);
-            }
-        }
-        for point in points {
+        for point in injector.points {
             self.accept_injection(point);
         }
     }
 
-    /// git of a nested repository must leave the injected file alone, too (SPEC M5).
-    fn note_owner(&mut self, Owner { work_tree, git_dir, common_dir }: Owner) {
-        if self.found.git_excludes.iter().all(|known| known.work_tree != work_tree) {
-            let exclude = self.git_exclude_of(work_tree, git_dir, &common_dir);
-            self.found.git_excludes.extend(exclude);
+    /// Whether git inside reads a list for this repository, nested ones included, that can name an
+    /// injected path (SPEC M5).
+    fn has_git_exclude(&mut self, Owner { work_tree, git_dir, common_dir }: Owner) -> bool {
+        if self.found.git_excludes.iter().any(|known| known.work_tree == work_tree) {
+            return true;
         }
+        let exclude = self.git_exclude_of(work_tree, git_dir, &common_dir);
+        self.found.git_excludes.extend(exclude.clone());
+        exclude.is_some()
     }
 
     fn accept_injection(&mut self, point: Point) {
@@ -258,6 +256,18 @@ impl Injector<'_, '_> {
         self.resolver.found.matches.iter().any(|found| found.path.is_below(path))
     }
 
+    /// Refuses a path that `git add` inside would stage.
+    fn refuse_without_exclude(&mut self, path: &AbsPath) -> Outcome<()> {
+        let Some(owner) = self.owners.nearest(path) else { return Ok(()) };
+        let list = owner.common_dir.join("info/exclude");
+        let can_stage = self.resolver.host.can_create(&owner.git_dir.child("index.lock"));
+        if self.resolver.has_git_exclude(owner) || !can_stage || ablate::is_off(Mitigation::InjectedIgnored) {
+            return Ok(());
+        }
+        let message = format!("git cannot be told to leave `{path}` alone: nothing can be mounted on `{list}`");
+        refused(message, "make that a regular file, or name another target")
+    }
+
     fn add(&mut self, kind: FileKind, content: Injected, target: Resolved, rule: &Rule) -> Outcome<()> {
         let is_missing = self.kind_there(&target).is_none();
         let Resolved { path, links, .. } = target;
@@ -296,6 +306,7 @@ impl Injector<'_, '_> {
             return refused(message, "name another target");
         }
         self.owners.refuse_tracked(&path)?;
+        self.refuse_without_exclude(&path)?;
         let rule = rule.clone();
         self.points.push(Point { path, kind, content, links, rule, is_missing });
         Ok(())
