@@ -86,8 +86,8 @@ pub(crate) fn is_hidden(host: &Host, session: &Session, project: &Project, plan:
     let files: Vec<AbsPath> = named.map_or_else(|| usual.into(), |file| vec![file]);
     files.iter().filter_map(|file| host.resolve(file.as_path()).ok()).any(|found| {
         // The command follows the same links.
-        let is_seen = |path: &AbsPath| plan.view(path).shows_host();
-        found.kind.is_some() && !(is_seen(&found.path) && found.links.iter().all(is_seen))
+        let is_seen = plan.view(&found.path).shows_host() && found.links.iter().all(|link| plan.shows_link(link));
+        found.kind.is_some() && !is_seen
     })
 }
 

@@ -9,10 +9,10 @@ use rustix::fs::{Access, access};
 
 use crate::compile::Compiled;
 use crate::compile::environment::Environment;
-use crate::compile::plan::Plan;
+use crate::compile::plan::View;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::host::{FileKind, Host};
-use crate::policy::{AbsPath, escape_for_display, places};
+use crate::host::{FileKind, Host, Resolved};
+use crate::policy::{AbsPath, Injected, escape_for_display, places};
 
 /// Why a candidate cannot be executed, the most telling reason first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +34,7 @@ pub(super) fn check(
     }
     let mut obstacles = Vec::new();
     for candidate in candidates(environment, &compiled.layers.project.cwd, name) {
-        match look(host, &compiled.plan, &candidate) {
+        match look(host, compiled, &candidate) {
             Ok(true) => return Ok(()),
             Ok(false) => {}
             Err(obstacle) => obstacles.push(obstacle),
@@ -86,11 +86,17 @@ fn candidates(environment: &Environment, cwd: &AbsPath, name: &OsStr) -> Vec<Pat
 }
 
 /// Whether `candidate` can be executed inside. `false` if there is none.
-fn look(host: &Host, plan: &Plan, candidate: &Path) -> Result<bool, (Obstacle, AbsPath)> {
+fn look(host: &Host, compiled: &Compiled, candidate: &Path) -> Result<bool, (Obstacle, AbsPath)> {
     // A path that the caller cannot look at cannot be executed inside either.
-    let Ok(resolved) = host.resolve(candidate) else { return Ok(false) };
+    let Ok(mut resolved) = host.resolve(candidate) else { return Ok(false) };
+    if let Some(source) = injected_from(compiled, &resolved.path) {
+        let Ok(found) = host.resolve(&source) else { return Ok(false) };
+        resolved = Resolved { links: resolved.links, ..found };
+    } else if resolved.kind.is_some() && !compiled.plan.view(&resolved.path).shows_host() {
+        return Err((Obstacle::Hidden, resolved.path));
+    }
     let Some(kind) = resolved.kind else { return Ok(false) };
-    if let Some(hidden) = resolved.links.iter().chain([&resolved.path]).find(|at| !plan.view(at).shows_host()) {
+    if let Some(hidden) = resolved.links.iter().find(|link| !compiled.plan.shows_link(link)) {
         return Err((Obstacle::Hidden, hidden.clone()));
     }
     match kind {
@@ -98,4 +104,12 @@ fn look(host: &Host, plan: &Plan, candidate: &Path) -> Result<bool, (Obstacle, A
         FileKind::File if access(host.real(&resolved.path), Access::EXEC_OK).is_ok() => Ok(true),
         _ => Err((Obstacle::NotExecutable, resolved.path)),
     }
+}
+
+/// The path of the host that the command finds at `path`, if an injection put it there.
+fn injected_from(compiled: &Compiled, path: &AbsPath) -> Option<PathBuf> {
+    let (at, decision) = compiled.decisions.governing(path).filter(|_| compiled.plan.view(path) == View::Injected)?;
+    let Injected::Source(source) = decision.injected.as_deref()? else { return None };
+    let below = path.as_path().strip_prefix(at.as_path()).ok()?;
+    Some(if below.as_os_str().is_empty() { source.as_path().to_owned() } else { source.as_path().join(below) })
 }

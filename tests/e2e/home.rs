@@ -21,6 +21,7 @@ for_both!(
     private_files_work_in_a_private_home,
     folders_stay_in_their_place_in_a_minimal_base,
     git_works_in_a_minimal_base,
+    commands_behind_links_run_in_places_of_the_sandboxs_own,
     a_home_that_is_a_link_is_private,
     a_home_that_is_the_project_is_refused,
     the_library_of_a_program_of_the_home_shows,
@@ -166,16 +167,34 @@ fn git_works_in_a_minimal_base(place: &Place) {
     assert_eq!(shell_with(place, MINIMAL, script), "one\n");
 }
 
+/// `/bin` is a link on most systems, and `~/bin` often leads to a folder of dotfiles.
+// SPEC O4
+fn commands_behind_links_run_in_places_of_the_sandboxs_own(place: &Place) {
+    place.write("home/dotfiles/bin/tool", "");
+    write_program(&place.home().join("dotfiles/bin/tool"), "#!/bin/sh\necho ran\n");
+    symlink("dotfiles/bin", place.home().join("bin")).unwrap();
+    let bin = place.home().join("bin");
+    for flags in [MINIMAL, PRIVATE] {
+        assert_eq!(succeeded(run(place, &[flags, &["--", "/bin/sh", "-c", "echo ran"]].concat())), "ran\n");
+        for name in ["tool", bin.join("tool").to_str().unwrap()] {
+            let mut command = sandbox(place);
+            command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+            let output = command.args(flags).args(["--", name]).output().unwrap();
+            assert_eq!(succeeded(output), "ran\n", "{flags:?} {name}");
+        }
+    }
+}
+
 // SPEC O1
 fn a_home_that_is_a_link_is_private(place: &Place) {
     place.write("home/.bashrc", "x");
     let link = place.path().join("link");
     symlink("home", &link).unwrap();
     let mut command = sandbox(place);
-    command.env("HOME", &link).args(PRIVATE).args(["--", "sh", "-c", "ls -A ~/.bashrc; echo x >~/.new; ls ~/.new"]);
-    let output = command.output().unwrap();
-    // A link below `/tmp` is not there; elsewhere it leads to the private home.
-    assert!(!stdout(&output).contains(".bashrc"), "{output:?}");
+    let script = "cd -P ~ && ls -A .bashrc 2>/dev/null; echo x >.new && cat .new && pwd";
+    command.env("HOME", &link).args(PRIVATE).args(["--", "sh", "-c", script]);
+    let output = succeeded(command.output().unwrap());
+    assert_eq!(output, format!("x\n{}\n", place.home().display()));
     assert!(!place.home().join(".new").exists());
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::git::outside;
 use crate::sandbox::{failed, policy, run, sandbox, shell, shell_with, succeeded, write};
-use crate::support::{Place, stderr, stdout};
+use crate::support::{Place, stderr, stdout, write_program};
 use crate::undo::Waiting;
 
 everywhere!(
@@ -29,6 +29,7 @@ for_both!(
     a_missing_target_is_refused_where_nothing_can_be_put_up,
     a_harness_shows_the_instructions_where_the_agent_looks,
     a_file_beside_an_injected_one_is_reported,
+    an_injected_program_is_found,
 );
 
 const EXAMPLE: &str = include_str!("../../examples/inject.toml");
@@ -43,6 +44,23 @@ fn names_in(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+// SPEC J1
+fn an_injected_program_is_found(place: &Place) {
+    for (name, text) in [("a", "echo one"), ("sub/b", "echo two")] {
+        write(place, format!("tools/{name}"), "");
+        write_program(&place.project().join("tools").join(name), &format!("#!/bin/sh\n{text}\n"));
+    }
+    write(place, "tools/text", "echo");
+    let run = |flags: &[&str], command: &str| run(place, &[flags, &["--", command]].concat());
+    assert_eq!(succeeded(run(&["--inject", "tools/a:bin/a"], "bin/a")), "one\n");
+    assert_eq!(succeeded(run(&["--inject", "tools:bin"], "bin/sub/b")), "two\n");
+    failed(&run(&["--inject", "tools:bin"], "bin/text"), 126, "which cannot be executed");
+    failed(&run(&["--inject", "tools:bin"], "bin/none"), 127, "was not found");
+    // The host's program at the target is not what the command would start.
+    write_program(&place.project().join("tools/text2"), "#!/bin/sh\n");
+    failed(&run(&["--inject", "tools/text:tools/text2"], "tools/text2"), 126, "which cannot be executed");
 }
 
 // SPEC J1

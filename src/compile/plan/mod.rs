@@ -177,6 +177,13 @@ pub struct Plan {
 
 impl Plan {
     /// The view of the command at `path`, which holds no symlinks.
+    /// Whether the command can follow the symlink of the host at `path`, which may have been made
+    /// again in a place of the sandbox's own.
+    pub fn shows_link(&self, path: &AbsPath) -> bool {
+        let is_made = |planned: &PlannedMount| planned.path == *path && matches!(planned.mount, Mount::Symlink { .. });
+        self.view(path).shows_host() || self.mounts.iter().any(is_made)
+    }
+
     pub fn view(&self, path: &AbsPath) -> View {
         view::at(&self.views, path)
     }
