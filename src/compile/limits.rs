@@ -8,18 +8,20 @@ use crate::compile::layers::Layers;
 use crate::compile::plan::{Mount, Plan, PlannedMount, Purpose};
 use crate::compile::policy::{Policy, Setting};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::host::Session;
 use crate::policy::{LayerKind, Limit, LimitKind, Origin, places};
 
-/// The size of the private `/tmp` where no layer gives one.
-pub const DEFAULT_TMP: u64 = 4 << 30;
+/// The size of the private `/tmp` where no layer gives one, if the memory is twice as large.
+const DEFAULT_TMP: u64 = 4 << 30;
 
 const TMP_BY_DEFAULT: Origin = Origin::BuiltIn("`/tmp` is limited by default");
 
 /// The limits in force. The later layer wins; a file above the root can only lower (SPEC L4).
-pub(super) fn of(layers: &Layers, tmp: Tmp) -> BTreeMap<LimitKind, Setting<Limit>> {
+pub(super) fn of(layers: &Layers, session: &Session, tmp: Tmp) -> BTreeMap<LimitKind, Setting<Limit>> {
     let mut limits = BTreeMap::new();
     if tmp == Tmp::Private {
-        let (value, layer) = (Limit::Tmp(DEFAULT_TMP), LayerKind::Preset);
+        // A tmpfs without a size may take half of the memory.
+        let (value, layer) = (Limit::Tmp(DEFAULT_TMP.min(session.memory / 2)), LayerKind::Preset);
         limits.insert(LimitKind::Tmp, Setting { value, layer, origin: TMP_BY_DEFAULT });
     }
     for layer in &layers.layers {

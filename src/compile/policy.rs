@@ -93,7 +93,7 @@ impl Policy {
             rules.extend(password_hashes().map(Arc::new));
         }
         refuse_unsafe_root(&rules, &layers.project, diagnostics);
-        let settings = Self::settings(layers);
+        let settings = Self::settings(layers, session);
         if settings.tmp.value == Tmp::Host {
             let origin = settings.tmp.origin.clone();
             rules.push(Arc::new(Rule::exact(Access::Rw, places::at(places::TMP), LayerKind::Base, origin)));
@@ -106,7 +106,7 @@ impl Policy {
     }
 
     /// A policy without rules and presets.
-    fn settings(layers: &Layers) -> Self {
+    fn settings(layers: &Layers, session: &Session) -> Self {
         let required = layers.layers.iter().flat_map(|layer| &layer.config.require);
         let tmp = setting(layers, Tmp::Private, Tmp::Private, "`/tmp` is private by default", |l| {
             l.config.filesystem.tmp.as_ref()
@@ -125,7 +125,7 @@ impl Policy {
             docker: setting(layers, false, false, "docker is off by default", |l| l.config.docker.as_ref()),
             sockets: layers.layers.iter().flat_map(socket_rules).collect(),
             injections: layers.layers.iter().flat_map(written_injections).collect(),
-            limits: limits::of(layers, tmp.value),
+            limits: limits::of(layers, session, tmp.value),
             tmp,
             nested: setting(layers, false, false, "no user namespaces by default", |l| l.config.nested.as_ref()),
             identity: setting(
@@ -147,10 +147,15 @@ impl Policy {
     /// The policy of `layers`, which lack one of this policy's files. `is_left_out` names the rules
     /// of that file, which must name and define no preset and leave `tmp`, `home` and
     /// `base` alone.
-    pub(crate) fn without_rules(&self, layers: &Layers, is_left_out: impl Fn(&Rule) -> bool) -> Self {
+    pub(crate) fn without_rules(
+        &self,
+        layers: &Layers,
+        session: &Session,
+        is_left_out: impl Fn(&Rule) -> bool,
+    ) -> Self {
         let rules = self.rules.iter().filter(|rule| !is_left_out(rule)).cloned().collect();
         let (presets, protective_presets) = (self.presets.clone(), self.protective_presets.clone());
-        let mut policy = Self { rules, presets, protective_presets, ..Self::settings(layers) };
+        let mut policy = Self { rules, presets, protective_presets, ..Self::settings(layers, session) };
         policy.inject_for_presets(&layers.project);
         policy
     }

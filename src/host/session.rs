@@ -17,6 +17,8 @@ pub struct Session {
     pub env: BTreeMap<OsString, OsString>,
     /// The executable of agent-sandbox, without symlinks. It runs inside as the guard.
     pub executable: Option<AbsPath>,
+    /// The memory of this machine, in bytes.
+    pub memory: u64,
 }
 
 impl Session {
@@ -27,6 +29,7 @@ impl Session {
             uid: rustix::process::getuid().as_raw(),
             env: std::env::vars_os().collect(),
             executable: None,
+            memory: memory(),
         })
     }
 
@@ -49,6 +52,11 @@ impl Session {
     pub fn is_root(&self) -> bool {
         self.uid == 0
     }
+}
+
+fn memory() -> u64 {
+    let machine = rustix::system::sysinfo();
+    machine.totalram.saturating_mul(machine.mem_unit.into())
 }
 
 /// The kernel follows `named`, because the spelling of `link/..` does not say where it leads.

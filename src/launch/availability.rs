@@ -140,7 +140,7 @@ mod tests {
             }
             fs::write(path, value).map_err(|e| unavailable(&e.to_string()))?;
         }
-        let session = Session { cwd: AbsPath::root(), uid, env: BTreeMap::new(), executable: None };
+        let session = Session { cwd: AbsPath::root(), uid, env: BTreeMap::new(), executable: None, memory: u64::MAX };
         check(&Host::at(root.path()), &session, &AbsPath::root().join("usr/bin/bwrap"))
     }
 

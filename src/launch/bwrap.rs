@@ -24,6 +24,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// More bytes than its help has.
 pub(super) const LARGEST_ANSWER: usize = 1 << 16;
 
+/// No bwrap is this large.
+const LARGEST_BWRAP: u64 = 16 << 20;
+
 pub(super) fn first_on_path(host: &Host, session: &Session, name: &str) -> Option<Resolved> {
     session.path_folders().find_map(|folder| host.program(&folder.join(name)))
 }
@@ -79,6 +82,12 @@ pub(crate) fn flags(bwrap: &AbsPath) -> Result<BTreeSet<String>, Diagnostic> {
     Ok(help.split_whitespace().filter(|word| word.starts_with("--")).map(str::to_owned).collect())
 }
 
+/// Whether its text names [`SIZE`]. Asking for its flags would cost each start a process.
+fn has_size(host: &Host, bwrap: &AbsPath) -> bool {
+    let text = host.read_regular(bwrap, LARGEST_BWRAP).ok().flatten();
+    text.is_some_and(|text| text.windows(SIZE.len()).any(|part| part == SIZE.as_bytes()))
+}
+
 /// Its name and release: `bubblewrap 0.8.0`.
 pub(crate) fn version(bwrap: &AbsPath) -> Result<String, Diagnostic> {
     Ok(asked(bwrap, "--version")?.lines().next().unwrap_or_default().trim().to_owned())
@@ -112,9 +121,9 @@ pub fn machine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Ma
         let help = "use a bwrap that is not setuid, or remove the limit";
         return Err(unavailable(LimitKind::Tmp, &why).at(&limit.origin).help(help));
     }
-    let default_tmp = limits::default_tmp(host, &bwrap).filter(|_| takes_size);
+    let takes_size = takes_size && has_size(host, &bwrap);
     let scope = limits::scope(host, session, compiled)?;
-    Ok(Machine { bwrap, kernel: kernel(), disables_userns, own_mounts, mount_files, default_tmp, scope })
+    Ok(Machine { bwrap, kernel: kernel(), disables_userns, own_mounts, mount_files, takes_size, scope })
 }
 
 /// The protections beyond mounts that this kernel has.

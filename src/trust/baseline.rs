@@ -116,7 +116,7 @@ fn policy<'a>(
     if presets.is_empty() && filesystem.presets.is_empty() && leaves_places_alone(filesystem) {
         let is_added = |rule: &Rule| layer.source.as_ref().is_some_and(|source| rule.origin.is_in(source));
         let added = rules.iter().filter(|rule| is_added(rule)).collect();
-        return (full.policy.without_rules(layers, is_added), (added, Vec::new()));
+        return (full.policy.without_rules(layers, session, is_added), (added, Vec::new()));
     }
     let mut policy = Policy::of(layers, session, &mut Diagnostics::default());
     if request.no_placeholders {

@@ -1,6 +1,10 @@
 //! Limits: amounts that make no sense, limits that are not held here, and limits that were reached.
 
+use std::ffi::OsStr;
+
+use agent_sandbox::audit::explain::{Explained, Explainer};
 use agent_sandbox::cli::print::{PrintForm, incomplete};
+use agent_sandbox::cli::{self, Paint};
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Code, Diagnostics};
 use agent_sandbox::guard::report::Report;
@@ -84,6 +88,25 @@ cases! {
         let script = "yes >/tmp/file 2>/dev/null; true";
         stderr(&place.agent_sandbox().args(["--limit", "tmp=64K", "--", "sh", "-c", script]).output().unwrap())
     };
+}
+
+// SPEC Z6
+#[test]
+fn tmp_has_at_most_half_of_the_memory_everywhere_where_its_size_is_named() {
+    let tree = tree([]);
+    let session = Session { memory: 6 << 30, ..session("/home/u/proj") };
+    let (compiled, diagnostics) = tree.compile_as(&session, &Request::default());
+    let compiled = compiled.filter(|_| !diagnostics.has_errors()).unwrap();
+    let half = 3 << 30;
+    assert_eq!(compiled.policy.limit(LimitKind::Tmp), Some(half));
+    let explained = Explainer::new(&tree.host(), &compiled).explain(OsStr::new("/tmp")).unwrap();
+    let argv = compiled.argv(&machine(), &["true".into()], &mut Diagnostics::default());
+    assert_eq!(argv.tmp_size, Some(half));
+    let words = format!("--size {half} --perms 1777 --tmpfs /tmp");
+    let text = argv.words().join(OsStr::new(" ")).into_string().unwrap();
+    assert!(text.contains(&words), "{text}");
+    let explained = cli::explained(&Explained { paths: vec![explained], ..Explained::default() }, Paint(false));
+    assert!(explained.contains(&words), "{explained}");
 }
 
 fn limited(limit: &str, request: &Request) -> String {

@@ -34,6 +34,7 @@ pub fn answer(words: &[&str]) -> String {
         uid: 1000,
         env: env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect(),
         executable: Some(abs("/usr/local/bin/agent-sandbox")),
+        memory: u64::MAX,
     };
     let (compiled, diagnostics) = tree.compile_as(&session, &Request::default());
     let compiled = compiled.filter(|_| !diagnostics.has_errors()).unwrap();

@@ -300,6 +300,8 @@ fn a_limit_of_tmp_needs_a_bwrap_that_knows_sizes(place: &Place) {
     let text = fs::read_to_string(&wrapper).unwrap().replace("--size", "--si\"\"ze");
     fs::write(&wrapper, text).unwrap();
     assert_eq!(succeeded(with_it(place).args(["--", "echo", "x"]).output().unwrap()), "x\n");
+    let printed = succeeded(with_it(place).args(["--print-args=lines", "--", "echo", "x"]).output().unwrap());
+    assert!(printed.contains("\n--tmpfs\n/tmp\n") && !printed.contains("--size"), "{printed}");
 }
 
 // SPEC Z2
@@ -311,7 +313,7 @@ fn limits_are_explained_outside_and_inside(place: &Place) {
     let expected = format!(
         "time: at most 30m\n  rule    --limit time=30m\n  over    1h  [{0}:4:8]\n  held    the supervisor sends SIGTERM, and \
          kills everything inside 10 seconds later; exit code 124\n\ntmp: at most 1G\n  rule    {0}:5:7\n  held    the size of \
-         the file system at `/tmp`: ENOSPC\n",
+         the file system at `/tmp`, by bubblewrap 0.7 or newer: ENOSPC\n",
         file.display()
     );
     assert_eq!(text, expected);

@@ -14,7 +14,6 @@ use std::path::PathBuf;
 use agent_sandbox::audit::verify::model_files;
 use agent_sandbox::cli::print::{PrintForm, print};
 use agent_sandbox::compile;
-use agent_sandbox::compile::limits::DEFAULT_TMP;
 use agent_sandbox::compile::lower::{Kernel, Machine, MountFiles};
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Diagnostics, Format, render};
@@ -97,6 +96,7 @@ impl Target {
             uid: 1000,
             env: BTreeMap::from([(OsString::from("HOME"), OsString::from("/home/u"))]),
             executable: None,
+            memory: u64::MAX,
         };
         let mut diagnostics = Diagnostics::default();
         let compiled = compile::compile(&Host::at(self.root.path()), &session, request, &mut diagnostics);
@@ -108,7 +108,7 @@ impl Target {
                 disables_userns: true,
                 own_mounts: false,
                 mount_files: MountFiles::In(abs("/home/u/.local/state/agent-sandbox/mounts")),
-                default_tmp: Some(DEFAULT_TMP),
+                takes_size: true,
                 scope: None,
             },
             &["true".into()],

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use agent_sandbox::audit::verify::model_files;
-use agent_sandbox::compile::limits::DEFAULT_TMP;
 use agent_sandbox::compile::lower::{Argv, Kernel, Machine, MountFiles, Scope};
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::compile::{self, Compiled};
@@ -119,7 +118,7 @@ impl Tree {
 
 pub fn session(cwd: &str) -> Session {
     let env = BTreeMap::from([(OsString::from("HOME"), OsString::from("/home/u"))]);
-    Session { cwd: abs(cwd), uid: 1000, env, executable: Some(abs("/usr/bin/agent-sandbox")) }
+    Session { cwd: abs(cwd), uid: 1000, env, executable: Some(abs("/usr/bin/agent-sandbox")), memory: u64::MAX }
 }
 
 fn scope() -> Scope {
@@ -135,7 +134,7 @@ pub fn machine() -> Machine {
         disables_userns: true,
         own_mounts: false,
         mount_files: MountFiles::In(abs("/home/u/.local/state/agent-sandbox/mounts")),
-        default_tmp: Some(DEFAULT_TMP),
+        takes_size: true,
         scope: Some(scope()),
     }
 }

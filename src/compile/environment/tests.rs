@@ -38,7 +38,7 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
         has_reports: false,
     };
     let env = caller.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect();
-    let session = Session { cwd: root, uid: 1000, env, executable: None };
+    let session = Session { cwd: root, uid: 1000, env, executable: None, memory: u64::MAX };
     let policy = Policy::of(&layers, &session, &mut diagnostics);
     let base = Base {
         uid: 1000,

@@ -178,8 +178,8 @@ pub struct Machine {
     /// containers.
     pub own_mounts: bool,
     pub mount_files: MountFiles,
-    /// The size of `/tmp` where the policy gives none. `None` if bwrap does not have [`SIZE`].
-    pub default_tmp: Option<u64>,
+    /// bwrap takes [`SIZE`]. Without it the default size of `/tmp` is left out.
+    pub takes_size: bool,
     /// Known where the policy has a limit that needs it.
     pub scope: Option<Scope>,
 }
@@ -200,8 +200,8 @@ pub fn lower(compiled: &Compiled, machine: &Machine, command: &[OsString], diagn
     let plan = &compiled.plan;
     let split = plan.split(compiled.guard);
     let guard = guard(compiled, &split, machine.kernel);
-    let tmp_size = compiled.policy.written_tmp().filter(|_| !ablate::is_off(Mitigation::Limits));
-    let tmp_size = tmp_size.or(machine.default_tmp).filter(|_| plan.mounts.iter().any(is_own_tmp));
+    let tmp_size = compiled.policy.limit(LimitKind::Tmp).filter(|_| !ablate::is_off(Mitigation::Limits));
+    let tmp_size = tmp_size.filter(|_| machine.takes_size && plan.mounts.iter().any(is_own_tmp));
     let mut spelling = Spelling::new(compiled, &machine.mount_files, guard.as_ref(), tmp_size);
     let mut operations = namespaces(compiled);
     operations.extend(spelling.operations(&split.bwrap).into_iter().map(|(_, operation)| operation));

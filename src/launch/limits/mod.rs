@@ -21,7 +21,6 @@ pub(super) use cgroup::scope;
 pub(crate) use cgroup::try_scope;
 pub(super) use output::Meter;
 use tmp::TmpFolder;
-pub(super) use tmp::default_tmp;
 
 /// The time between SIGTERM and the end of everything inside.
 const GRACE: Duration = Duration::from_secs(10);

@@ -53,7 +53,7 @@ mod tests {
 
     fn named(name: &str, value: &str) -> Vec<PathBuf> {
         let env = BTreeMap::from([(name.into(), value.into())]);
-        sockets(&Session { cwd: AbsPath::root(), uid: 1000, env, executable: None })
+        sockets(&Session { cwd: AbsPath::root(), uid: 1000, env, executable: None, memory: u64::MAX })
     }
 
     #[test]
