@@ -259,7 +259,13 @@ fn a_harness_shows_the_instructions_where_the_agent_looks(place: &Place) {
         place.write(format!("home/{folder}/any"), "");
     }
     let reads = |agent: &str, files: &str| {
-        shell_with(place, &["--preset", &format!("harness/{agent}")], &format!("cat {files}"))
+        let of = |home: &str| {
+            let flags = ["--home", home, "--preset", &format!("harness/{agent}")];
+            shell_with(place, &flags, &format!("cat {files}"))
+        };
+        let shown = of("host");
+        assert_eq!(of("private"), shown, "{agent}");
+        shown
     };
     assert_eq!(reads("claude", "CLAUDE.md .claude/skills/a/SKILL.md ~/.claude/CLAUDE.md"), "projectskilluser");
     assert_eq!(reads("gemini", "GEMINI.md .agents/skills/a/SKILL.md ~/.gemini/GEMINI.md"), "projectskilluser");

@@ -2,7 +2,7 @@
 
 use crate::compile::decide::{Decision, Decisions};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::policy::{AbsPath, Injected};
+use crate::policy::{AbsPath, Injected, LayerKind};
 use crate::sys::ablate::{self, Mitigation};
 
 use super::{Plan, links};
@@ -29,10 +29,14 @@ pub fn check_injections(plan: &Plan, decisions: &Decisions, diagnostics: &mut Di
     }
 }
 
-/// The path of an injected file or folder that the command does not see where it is.
+/// The path of an injected file or folder that the command does not see where it is. A private home
+/// or a minimal base hides it from the project's file alone: a user brings the files that are needed
+/// there.
 fn hidden_source<'d>(plan: &Plan, decisions: &'d Decisions, decision: &'d Decision) -> Option<&'d AbsPath> {
     let Some(Injected::Source(source)) = decision.injected.as_deref() else { return None };
-    let is_hidden = |path: &AbsPath| !plan.view(path).shows_host();
+    let is_of_project = decision.layer == LayerKind::Project;
+    let is_brought = |path: &AbsPath| decisions.governing(path).is_some_and(|(_, there)| there.is_own_place());
+    let is_hidden = |path: &AbsPath| !plan.view(path).shows_host() && (is_of_project || !is_brought(path));
     let below = decisions.iter().map(|(at, _)| at).filter(|at| at.is_below(source));
     std::iter::once(source).chain(below).find(|at| is_hidden(at))
 }
