@@ -87,7 +87,9 @@ impl Resolver<'_> {
     /// The mask loses to every rule that names the path, and wins over every glob: a glob that
     /// happens to match a socket does not mean it.
     fn hide(&mut self, path: AbsPath, kind: FileKind, why: &'static str) {
-        if ablate::is_off(Mitigation::SocketMasks) {
+        // Root inside has no capabilities, and bwrap can mount nothing there either.
+        let is_closed = || path.ancestors().skip(1).any(|folder| self.host.is_closed_to_root(&folder));
+        if ablate::is_off(Mitigation::SocketMasks) || (self.session.is_root() && is_closed()) {
             return;
         }
         let names = match kind {
