@@ -16,7 +16,7 @@ pub struct Consents {
     pub state: AbsPath,
     /// By the file that they are about.
     pub consents: Vec<Consent>,
-    /// Records that are none: damaged, or not the user's own.
+    /// Records that do not count: damaged, or not the user's own.
     pub unusable: Vec<Unusable>,
 }
 

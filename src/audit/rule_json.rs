@@ -21,7 +21,7 @@ pub struct RuleJson {
     pub access: EffectiveAccess,
     /// The path that it is about on this host: it holds from there on downwards.
     pub at: AbsPath,
-    /// As written: a path or a pattern. Absent for what nobody wrote.
+    /// As written: a path or a pattern. Absent for a rule that no user wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<Word>,
     /// Whether it named that path, or a pattern matched it.

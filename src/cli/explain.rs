@@ -40,7 +40,7 @@ pub(super) struct ExplainArgs {
     /// A variable of the environment to look at; may be repeated
     #[arg(long, value_name = "NAME")]
     env: Vec<OsString>,
-    /// Say which limits are in force, and how each is held
+    /// Say which limits are in force, and how each is enforced
     #[arg(id = "show_limits", long = "limits")]
     limits: bool,
     /// Print one JSON object: see `agent-sandbox schema explain`
@@ -158,7 +158,7 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
         Some(HostKind::Symlink) => ", where the host has a symlink, which is not seen inside",
         _ => "",
     };
-    // The title stands before the first line only.
+    // Only the first line has the title.
     let mut lines = |title: &str, lines: Vec<String>| {
         let titles = std::iter::once(title).chain(std::iter::repeat(""));
         let line = |(title, text)| format!("  {} {text}\n", paint.aside(format!("{title:<7}")));

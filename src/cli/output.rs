@@ -200,8 +200,8 @@ fn stderr_takes_escapes() -> bool {
     io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(understands)
 }
 
-/// Writes to standard error, and returns whether all of it was written. A terminal that is stopped
-/// takes nothing, and neither does a full pipe that nobody reads.
+/// Writes to standard error, and returns whether all of it was written. A write to a stopped
+/// terminal blocks, and so does one to a full pipe that no process reads.
 ///
 /// A thread waits for the reader, and ends with the process. Other ways do not bound every wait:
 /// O_NONBLOCK would change the file description of the caller, and a terminal that belongs to

@@ -16,7 +16,7 @@ use super::output::Output;
 /// written. The others say what a program can rely on in the answers of `--json`.
 #[derive(Debug, clap::Args)]
 pub(super) struct SchemaArgs {
-    /// What the schema is to describe
+    /// The document that the schema describes
     #[arg(value_name = "WHAT", default_value = "config")]
     of: Described,
 }
@@ -31,15 +31,15 @@ enum Described {
     Doctor,
     /// What `explain --json` prints
     Explain,
-    /// What `lint --format json` prints
+    /// The output of `lint --format json`
     Lint,
-    /// What `private list --json` and `private show --json` print
+    /// The output of `private list --json` and `private show --json`
     Private,
     /// What `report --json` prints
     Report,
     /// What `show --json` prints
     Show,
-    /// What `trust --list --json` prints
+    /// The output of `trust --list --json`
     Trust,
     /// What `verify --json` prints
     Verify,

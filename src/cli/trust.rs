@@ -18,9 +18,9 @@ use super::style::Paint;
 
 /// Agree to what the project's `.agent-sandbox.toml` opens beyond your own settings
 ///
-/// Shows what the file opens, asks whether you agree, and records it: to this much, and to the
-/// file as it is now, to the byte. A file that only tightens needs no consent. A run of a file that
-/// opens more than was agreed to is refused, with the same list. Flags that go with the run go
+/// Shows what the file opens, asks whether you agree, and records it: to this much, and to the file
+/// as it is now, to the byte. A file that only tightens needs no consent. A run of a file that
+/// opens more than was agreed to is refused, with the same list. Give the policy flags of the run
 /// here, too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
@@ -157,7 +157,7 @@ fn agree(host: &Host, options: &Options, yes: bool, output: &Output) -> Answered
         output.print(b"nothing was recorded\n")?;
         return Ok(false);
     }
-    // The record holds for the file as it was read above, whatever became of it since.
+    // The record is about the file as it was read above, even if the file has changed since.
     trust::record(host, &judged.compiled.layers, widening)?;
     let until = "this much, until a byte of the file changes; `agent-sandbox trust --list` shows it";
     output.print(format!("recorded: {until}\n").as_bytes())

@@ -41,12 +41,12 @@ impl Policy {
         self.limits.get(&kind).map(|limit| limit.value.amount())
     }
 
-    /// The limits that somebody wrote.
+    /// The limits that a layer sets.
     pub fn written_limits(&self) -> impl Iterator<Item = &Setting<Limit>> {
         self.limits.values().filter(|limit| limit.origin != TMP_BY_DEFAULT)
     }
 
-    /// The size of `/tmp`, if somebody wrote one.
+    /// The size of `/tmp`, if a layer sets one.
     pub fn written_tmp(&self) -> Option<u64> {
         let is_tmp = |limit: &&Setting<Limit>| limit.value.kind() == LimitKind::Tmp;
         self.written_limits().find(is_tmp).map(|limit| limit.value.amount())

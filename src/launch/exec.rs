@@ -35,7 +35,7 @@ fn is_for_loader(name: &OsStr) -> bool {
         || ["GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH"].iter().any(|other| name == *other)
 }
 
-/// `more` are further file descriptors, under the numbers that they shall have.
+/// `more` are further file descriptors, each with the number that it gets.
 pub(super) fn bwrap_command(argv: &Argv, more: Vec<(OwnedFd, RawFd)>, streams: &Streams) -> io::Result<Command> {
     fd::close_on_exec()?;
     // The run sheet carries a command for which bwrap has no room.

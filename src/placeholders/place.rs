@@ -27,7 +27,7 @@ pub(crate) fn make(host: &Host, path: &AbsPath, content: Option<&[u8]>) -> io::R
     };
     let held = folder.open_itself(name)?;
     let identity = Identity::of_stat(&fstat(&held)?);
-    // A command of another run may have replaced it meanwhile.
+    // A command of another run may have replaced it in the meantime.
     if Identity::of_stat(&made) != identity {
         return Err(io::ErrorKind::AlreadyExists.into());
     }

@@ -61,7 +61,7 @@ pub struct Explanation {
     pub kind: Option<HostKind>,
     /// Other places where the same thing is found: it is mounted there, too.
     pub same_as: Vec<AbsPath>,
-    /// What a command may do.
+    /// The access of a command.
     pub access: EffectiveAccess,
     /// What decides that.
     pub rule: RuleJson,
@@ -71,7 +71,7 @@ pub struct Explanation {
     pub mounts: Vec<MountStep>,
     /// The mounts that keep directories on the way in their places.
     pub pins: Vec<MountStep>,
-    /// What differs below, counted: each path at which another access begins than around it.
+    /// The number of paths below, by access, at which the access differs from that around them.
     pub below: Vec<Below>,
     /// How far the answer can be relied on while the command runs.
     pub durability: Vec<Durability>,

@@ -13,7 +13,7 @@ use crate::diagnostic::Diagnostics;
 use crate::host::Session;
 use crate::policy::{Origin, Word};
 
-/// What becomes of a variable, and why. Its value is not shown.
+/// Whether a variable is passed, unset or set, and why. Its value is not shown.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct VariableExplanation {

@@ -234,7 +234,7 @@ fn redundant(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
         let decision = compiled.decisions.get(&found.path);
         decision.is_some_and(|decision| decision.losers.iter().any(|loser| loser.rule.access != rule.access))
     };
-    // A rule that creates, blocks or demands does so whatever surrounds it.
+    // A rule that creates, blocks or demands a path has this effect with any rules around it.
     let acts = rule.if_missing != IfMissing::Skip;
     if has_pin || rule.shows_socket || acts || matches(compiled, rule).any(beats) {
         return None;

@@ -192,8 +192,8 @@ fn writable_folder(project: &Project, path: &AbsPath, exists: bool) -> Diagnosti
     Diagnostic::new(Code::WritablePath, message).help(help)
 }
 
-/// Finds stores that `@caches-apart` would close: a file in them is one file with its links in
-/// other projects.
+/// Finds stores that `@caches-apart` would close: their files are hard links to files in other
+/// projects.
 pub(super) fn shared_stores(host: &Host, compiled: &Compiled, findings: &mut Vec<LintFinding>) {
     let groups = builtin::get("caches-apart").map_or(&[][..], |preset| preset.groups);
     let stores = groups.iter().flat_map(|group| group.entries.iter().map(move |entry| (group.tool, entry.path)));

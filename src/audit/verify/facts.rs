@@ -35,7 +35,7 @@ impl Fact {
         Self { name: name.to_owned(), expected, kernel, result, note: None }
     }
 
-    /// An operation that must be refused, by whatever error.
+    /// An operation that must be refused, with any error.
     fn refused(name: &str, errno: i32, on_host: Option<i32>) -> Self {
         let kernel = possible_or_error(errno);
         let refused_anyway = on_host.filter(|errno| *errno != 0);

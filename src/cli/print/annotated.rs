@@ -12,7 +12,7 @@ use super::{display_args, display_link, display_step, environment};
 /// A text and its reason, which may be empty.
 pub(super) type Annotated = (String, String);
 
-/// A heading, and which operations stand below it.
+/// A heading, and the operations below it.
 type OperationGroup = (&'static str, fn(&Purpose) -> bool);
 
 const GROUPS: [OperationGroup; 6] = [
@@ -66,7 +66,7 @@ fn path(path: &AbsPath, why: String) -> Annotated {
     (format!("# {}", shell_quote(path.as_os_str())), why)
 }
 
-/// What must be there before bwrap starts.
+/// Files that must exist before bwrap starts.
 fn before(argv: &Argv) -> Vec<Annotated> {
     let created = argv.create.iter().chain(argv.new_files.iter().map(|file| &file.path));
     let mut lines: Vec<_> = created.map(|at| path(at, "created before the start".to_owned())).collect();

@@ -82,7 +82,7 @@ pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
     Some(Diagnostic::new(Code::IncompleteForm, format!("`{name}` {what}: {}", needs.join(", and "))).help(help))
 }
 
-/// What `launch` does to the process that becomes bwrap.
+/// The steps of `launch` in the process that becomes bwrap.
 fn before(argv: &Argv) -> Vec<String> {
     let scope = argv.pre_exec.scope.then_some("signals and abstract sockets kept inside by Landlock");
     let mounts = argv.pre_exec.private_mounts.then_some("a mount namespace in which nothing appears later");
@@ -153,9 +153,8 @@ pub fn display_link(link: &PrivateLink) -> String {
 }
 
 impl Argv {
-    /// One bwrap command that a person can read and paste into a POSIX shell, one operation on each
-    /// line, but for those that no rule asks for. Comments before it list the other things that a
-    /// run does.
+    /// One bwrap command that a person can read and paste into a POSIX shell. Each operation that a
+    /// rule asks for has its own line. Comments before it list the other things that a run does.
     pub fn to_shell(&self) -> String {
         let mut out: String = besides(self).iter().map(|(title, list)| format!("# {title}: {list}\n")).collect();
         if let Some(scope) = &self.scope {

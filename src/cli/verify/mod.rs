@@ -31,11 +31,11 @@ use super::run::{self, Terminal};
 /// Start a real sandbox and test each rule in it against the kernel
 ///
 /// The sandbox is the one that `agent-sandbox -- COMMAND` would start here, with a probe for a
-/// command. It tries to read and write at the path of each rule, to move what is pinned, and to
-/// undo what confines it. The answers are compared with the policy and with an independent model of
-/// bwrap's command line. A refusal counts only where the host itself would have allowed the same;
-/// otherwise it is reported as not testable. `--quiet` shows only what does not hold or cannot be
-/// tested, and the total. Nothing is written, and nothing stays on the host.
+/// command. It tries to read and write at the path of each rule, to move pinned directories, and to
+/// undo its own confinement. The answers are compared with the policy and with an independent model
+/// of bwrap's command line. A refusal counts only where the host itself would have allowed the
+/// same; otherwise it is reported as not testable. `--quiet` shows only what does not hold or
+/// cannot be tested, and the total. Nothing is written, and nothing stays on the host.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct VerifyArgs {

@@ -63,7 +63,7 @@ pub struct Guard {
     pub limits: Vec<(Limit, Origin)>,
 }
 
-/// The whole command. What is printed is what is executed.
+/// The whole command. The printed form is the executed one.
 #[derive(Clone, Debug)]
 pub struct Argv {
     pub program: AbsPath,
@@ -167,7 +167,7 @@ impl Argv {
     }
 }
 
-/// What this machine has to carry a policy out with.
+/// The abilities of this machine to enforce a policy.
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub bwrap: AbsPath,

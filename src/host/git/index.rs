@@ -92,8 +92,8 @@ pub(crate) fn submodules(
     if let Some(shared) = index.shared_file() {
         let bytes = host.read_regular(&git_dir.child(shared), LARGEST_INDEX)?;
         let Some(shared) = bytes.and_then(part) else { return Ok(None) };
-        // An entry without a name replaces one in the shared file. A bitmap says which one; any
-        // may be meant here.
+        // An entry without a name replaces one in the shared file. A bitmap says which one. This
+        // code assumes that it can be any of them.
         let replaces = found.names.iter().any(Vec::is_empty);
         found.add(&shared, replaces, on_hidden);
         found.names.retain(|name| !name.is_empty());

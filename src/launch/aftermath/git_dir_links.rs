@@ -163,7 +163,7 @@ fn search(host: &Host, git_dir: &AbsPath) -> Found {
     search_by(host, git_dir, |folder| host.read_dir(folder))
 }
 
-/// Finds them after a run, which may have closed a folder so that nobody but git sees a link in it.
+/// Finds them after a run, which may have closed a folder so that only git reaches a link in it.
 fn search_opening(host: &Host, git_dir: &AbsPath, closed: Closed) -> Found {
     search_by(host, git_dir, |folder| match host.read_dir(folder) {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
