@@ -138,7 +138,7 @@ impl Sandbox {
         self
     }
 
-    /// Limits what the command may use. A limit that this machine cannot hold is an error.
+    /// Limits what the command may use. A limit that this machine cannot enforce is an error.
     pub fn limit(mut self, limit: Limit) -> Self {
         self.request.limits.push(limit);
         self

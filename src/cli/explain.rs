@@ -217,7 +217,7 @@ fn durability(one: &Durability, is_uniform: bool, paint: Paint) -> String {
     match one {
         Durability::Directory { path } => {
             let all = if is_uniform { "all" } else { "all else" };
-            good(format!("for {all} of {path}, and what comes to be there"))
+            good(format!("for {all} of {path}, and files created there later"))
         }
         Durability::File { when_replaced, .. } => {
             let then = match when_replaced {
@@ -231,14 +231,14 @@ fn durability(one: &Durability, is_uniform: bool, paint: Paint) -> String {
             warning(format!("for the file that is there at the start: one that replaces it on the host {then}"))
         }
         Durability::Pattern => {
-            warning("by a pattern, which is expanded at the start: what would match later is not covered".to_owned())
+            warning("by a pattern, which is expanded at the start: files that match later are not covered".to_owned())
         }
         Durability::HardLinked { names } => {
             bad(format!("the file has {names} names (hard links), and only this one is covered"))
         }
         Durability::Injected { from, placeholder } => {
             let from = from.as_ref().map_or("a text of the policy".to_owned(), ToString::to_string);
-            let stands = if *placeholder { "; a placeholder stands there on the host meanwhile" } else { "" };
+            let stands = if *placeholder { "; during the run there is a placeholder on the host" } else { "" };
             good(format!("in this run alone, where {from} is read{stands}"))
         }
         Durability::Placeholder { path } => good(format!("a placeholder at {path} keeps it from being created")),

@@ -88,7 +88,7 @@ impl Output {
         let mut stdout = io::stdout().lock();
         match stdout.write_all(text).and_then(|()| stdout.flush()) {
             Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-                let help = "make room, or write it somewhere else; what was written so far is not complete";
+                let help = "make room, or write it somewhere else; the output so far is incomplete";
                 let message = format!("cannot write the result: {}", reason(&e));
                 Err(Diagnostic::new(Code::OutputFailed, message).help(help).into())
             }

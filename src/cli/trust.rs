@@ -18,10 +18,10 @@ use super::style::Paint;
 
 /// Agree to what the project's `.agent-sandbox.toml` opens beyond your own settings
 ///
-/// Shows what the file opens, asks whether you agree, and records it: to this much, and to the file
-/// as it is now, to the byte. A file that only tightens needs no consent. A run of a file that
-/// opens more than was agreed to is refused, with the same list. Give the policy flags of the run
-/// here, too.
+/// Shows what the file opens, asks whether you agree, and records your consent: to these openings,
+/// and to the exact content of the file. A file that only tightens needs no consent. A run with a
+/// file that opens more than you agreed to is refused, with the same list. Give the policy flags of
+/// the run here, too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct TrustArgs {
@@ -170,7 +170,7 @@ fn asked(question: &str) -> Result<bool, Diagnostic> {
         Diagnostic::new(Code::TrustFailed, message).help(help)
     };
     if !io::stdin().is_terminal() {
-        return Err(failed("nobody can be asked: standard input is no terminal; nothing was recorded".to_owned()));
+        return Err(failed("standard input is no terminal, so you cannot be asked; nothing was recorded".to_owned()));
     }
     let unanswered = |e: io::Error| failed(format!("there was no answer: {}; nothing was recorded", reason(&e)));
     io::stderr().write_all(question.as_bytes()).map_err(unanswered)?;

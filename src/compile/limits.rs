@@ -65,7 +65,7 @@ pub(super) fn check(policy: &Policy, request: &Request, guard: bool, plan: &Plan
         let kind = value.kind();
         let (why, help) = match kind {
             LimitKind::Time | LimitKind::Output | LimitKind::Memory | LimitKind::Cpus if request.exec => {
-                ("the supervisor sees to it, and `--exec` leaves none", "remove `--exec`, or the limit")
+                ("the supervisor enforces it, and `--exec` leaves none", "remove `--exec`, or the limit")
             }
             // The supervisor looks at the cgroup while the guard waits.
             LimitKind::Processes | LimitKind::FileSize | LimitKind::Memory | LimitKind::Cpus if !guard => (
@@ -81,7 +81,7 @@ pub(super) fn check(policy: &Policy, request: &Request, guard: bool, plan: &Plan
     }
 }
 
-/// Says that a limit cannot be held.
+/// Says that a limit cannot be enforced.
 pub(crate) fn unavailable(kind: LimitKind, why: &str) -> Diagnostic {
-    Diagnostic::new(Code::LimitUnavailable, format!("the limit `{kind}` cannot be held: {why}"))
+    Diagnostic::new(Code::LimitUnavailable, format!("the limit `{kind}` cannot be enforced: {why}"))
 }

@@ -93,7 +93,7 @@ impl Report {
                     .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up")
             }
             Self::LimitRefused(kind, why) => unavailable(*kind, why)
-                .help("`agent-sandbox doctor` says which limits this machine holds; remove this one to run without it"),
+                .help("`agent-sandbox doctor` says which limits this machine can enforce; remove this one to run without it"),
             Self::MountLimit(why) => {
                 Diagnostic::new(Code::GuardRefused, format!("the kernel allows no more mounts: {why}"))
                     .help("raise `fs.mount-max` with `sudo sysctl`, or exclude folders instead of the files in them")
@@ -127,7 +127,7 @@ pub fn wait_for_answer(socket: BorrowedFd) -> io::Result<Answer> {
 
 pub(crate) fn refusal(why: &str) -> Diagnostic {
     Diagnostic::new(Code::GuardRefused, format!("the sandbox is not as planned: {why}"))
-        .help("start again; a pasted command needs a run's placeholders: `--print-args=script` puts them up")
+        .help("start again; a pasted command needs a run's placeholders: `--print-args=script` creates them")
 }
 
 #[cfg(test)]

@@ -277,7 +277,7 @@ fn comments_name_what_else_a_run_does() {
     ] {
         assert!(printed.lines().any(|found| found == line), "{line} in {printed}");
     }
-    let placeholders = printed.lines().find(|line| line.starts_with("# a run puts up placeholders"));
+    let placeholders = printed.lines().find(|line| line.starts_with("# a run creates placeholders"));
     assert!(placeholders.unwrap().contains(&at("blocked")), "{printed}");
     assert!(!place.project().join("made").exists() && !place.project().join("blocked").exists());
 }

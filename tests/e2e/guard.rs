@@ -276,7 +276,7 @@ fn a_setuid_bwrap_has_a_guard() {
     }
     if root {
         let output = sandbox(&place).args(["--limit", "tmp=1M", "--", "true"]).env("PATH", &path).output().unwrap();
-        failed(&output, 125, "error[limit-unavailable]: the limit `tmp` cannot be held: `");
+        failed(&output, 125, "error[limit-unavailable]: the limit `tmp` cannot be enforced: `");
         assert!(stderr(&output).contains("is setuid, and takes no `--size`"), "{}", stderr(&output));
     }
 }

@@ -225,7 +225,7 @@ fn a_missing_target_is_refused_where_nothing_can_be_put_up(place: &Place) {
     write(place, "source", "x");
     for flag in ["--exec", "--no-placeholders"] {
         let output = run(place, &["--inject", "source:target", flag, "--", "true"]);
-        failed(&output, 125, "put up no placeholder for it");
+        failed(&output, 125, "create no placeholder for it");
         write(place, "there", "");
         assert_eq!(shell_with(place, &["--inject", "source:there", flag], "cat there"), "x");
     }

@@ -241,7 +241,7 @@ fn replacing_the_folder_of_the_link_to_the_hooks(scene: &Scene) -> Verdict {
     judged(scene, &[], &["folder-of-hooks-link"], &COMMIT)
 }
 
-/// The start is refused: no placeholder is put up through a symlink.
+/// The start is refused: no placeholder is created through a symlink.
 // SPEC M4
 fn replacing_a_link_to_hooks_that_are_not_there(scene: &Scene) -> Verdict {
     repository(scene);

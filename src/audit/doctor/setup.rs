@@ -139,5 +139,5 @@ pub(super) fn state_folder(host: &Host, session: &Session) -> DoctorFinding {
 }
 
 pub(super) fn terminal() -> DoctorFinding {
-    DoctorFinding::ok(if terminal::open().is_some() { "there is one" } else { "there is none: nothing interactive" })
+    DoctorFinding::ok(if terminal::open().is_some() { "there is one" } else { "there is none: interactive programs do not work" })
 }

@@ -112,7 +112,7 @@ pub(super) fn idle_flag(host: &Host, compiled: &Compiled, rule: &Rule) -> Option
     let found = unused(host, compiled, rule);
     if rule.access.is_protective() {
         let help =
-            "correct it; what comes to be there during the run is blocked by a rule with `if-missing = \"block\"`";
+            "correct it; to keep the command from creating it, use `if-missing = \"block\"`";
         return Some(found.help(help));
     }
     let path = absent(compiled, rule)?;
@@ -252,7 +252,7 @@ fn redundant(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
     };
     let written = escape_for_display(&rule.text);
     let message = format!("`{written}` changes nothing: `{}` is {inherited} without it", first.path);
-    let help = "remove it, or keep it for the day when something around it is opened or closed";
+    let help = "remove it; it only matters if a surrounding rule changes";
     Some(Diagnostic::new(Code::RedundantRule, message).at(&rule.origin).help(help))
 }
 

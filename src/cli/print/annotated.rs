@@ -39,9 +39,9 @@ pub(super) fn annotated(argv: &Argv) -> String {
         sections.push(("the command", vec![(format!("  -- {}", display_args(&inside)), String::new())]));
     }
     let by_guard = argv.guard.iter().flat_map(|guard| &guard.limits).map(|limit| (limit, "set by the guard"));
-    let by_supervisor = argv.supervised.iter().map(|limit| (limit, "held by the supervisor"));
+    let by_supervisor = argv.supervised.iter().map(|limit| (limit, "enforced by the supervisor"));
     let in_scope =
-        argv.scope.iter().flat_map(|scope| &scope.limits).map(|limit| (limit, "held by the cgroup of a scope"));
+        argv.scope.iter().flat_map(|scope| &scope.limits).map(|limit| (limit, "enforced by the cgroup of a scope"));
     let limits = by_guard
         .chain(by_supervisor)
         .chain(in_scope)

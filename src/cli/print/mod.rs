@@ -69,7 +69,7 @@ pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
                 true => {
                     "use `--print-args=json`, which carries everything, or leave out `--no-guard`: the guard does this"
                 }
-                false => "run it with `agent-sandbox -- COMMAND`: a supervisor holds these limits",
+                false => "run it with `agent-sandbox -- COMMAND`: a supervisor enforces these limits",
             };
             ("prints shell text, and a run does more than a shell can", before, help.to_owned())
         }
@@ -204,14 +204,14 @@ fn besides(argv: &Argv) -> Vec<(&'static str, String)> {
     };
     let created = argv.create.iter().chain(argv.new_files.iter().map(|file| &file.path));
     line("a run creates", &mut created.map(|path| path.as_os_str()));
-    line("a run puts up placeholders, which must stand", &mut argv.placeholders.iter().map(|one| one.path.as_os_str()));
+    line("a run creates placeholders, which must exist", &mut argv.placeholders.iter().map(|one| one.path.as_os_str()));
     let environment = &argv.environment;
     if environment.only_named {
         line("a run passes only the variables", &mut environment.with(Fate::Passed).map(|(name, _)| name));
     }
     line("a run sets the variables", &mut environment.set().map(|(name, _, _)| name));
     let limits: Vec<String> = argv.supervised.iter().map(|(limit, _)| limit.to_string()).collect();
-    line("a run holds the limits, which this command alone does not", &mut limits.iter().map(OsStr::new));
+    line("a run enforces the limits, which this command alone does not", &mut limits.iter().map(OsStr::new));
     let mut links = argv.guard.iter().flat_map(|guard| &guard.plan.links).map(|link| link.path.as_os_str());
     line("private files, over which the guard mounts a link to their copy", &mut links);
     let overflow = argv.guard.iter().flat_map(|guard| &guard.plan.overflow).count();

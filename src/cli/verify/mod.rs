@@ -128,7 +128,7 @@ impl Attempt {
         let address = SocketAddr::from_abstract_name(&socket);
         let listener = address.and_then(|address| UnixListener::bind_addr(&address)).map_err(cannot("a socket"))?;
         let examination = verify::examination(host, session, compiled, argv, &socket)
-            .map_err(|e| cannot_verify(&format!("the model does not understand bwrap's words: {e}")))?;
+            .map_err(|e| cannot_verify(&format!("the model does not understand bwrap's arguments: {e}")))?;
         let on_host = ask_on_host(session, &examination.on_host).map_err(cannot("the probe on the host"))?;
         let questions = written(&examination.inside).map_err(cannot("the questions"))?;
         let report = memfd_create("agent-sandbox", MemfdFlags::CLOEXEC);

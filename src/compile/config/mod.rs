@@ -50,7 +50,7 @@ pub struct ConfigFile {
     /// Which variables of the environment the command gets.
     pub env: Env,
 
-    /// How much the command can use. A limit that this machine cannot hold is an error.
+    /// How much the command can use. A limit that this machine cannot enforce is an error.
     pub limits: Limits,
     /// What git in the sandbox gets.
     pub git: Git,
@@ -136,7 +136,7 @@ pub struct Env {
     pub set: BTreeMap<String, Sourced<String>>,
 }
 
-/// How much the command can use. A limit that this machine cannot hold is an error.
+/// How much the command can use. A limit that this machine cannot enforce is an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Limits {

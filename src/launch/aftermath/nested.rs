@@ -168,7 +168,7 @@ impl NestedWatch {
             let index = git_dir.child("index");
             if can_be_written(&index) {
                 let report = HeldReport {
-                    finding: format!("since this run nobody can tell what submodules `{index}` names"),
+                    finding: format!("since this run it is unclear which submodules `{index}` names"),
                     subject: "it".to_owned(),
                     help_if_moved: "`git reset` makes it anew from the last commit",
                     help_if_not: "remove it before you use git in this project, and run `git reset`",

@@ -60,7 +60,7 @@ pub(super) const SECRETS: BuiltinPreset = BuiltinPreset {
         variables(
             Drop,
             "all",
-            "names by which programs and CI services call tokens, passwords and keys",
+            "names that programs and CI services use for tokens, passwords and keys",
             &[
                 "TOKEN",
                 "PASSWORD",
