@@ -1,7 +1,7 @@
 use crate::run;
 use crate::support::Place;
 
-/// Two things may stand at a path during a run, for opposite reasons.
+/// A run may create a file at a path for two opposite reasons.
 #[test]
 fn what_stands_at_a_path_is_said_to_block_it_or_to_be_mounted_on() {
     let place = Place::in_tmp();

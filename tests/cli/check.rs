@@ -208,7 +208,7 @@ fn checking_needs_no_bwrap_and_creates_nothing() {
     assert!(!place.project().join("made").exists());
 }
 
-/// What `agent-sandbox schema WHAT` describes, and the name of the file in `schema/`.
+/// The document that `agent-sandbox schema WHAT` describes, and the name of the file in `schema/`.
 const SCHEMAS: &[(&str, &str)] = &[
     ("config", "agent-sandbox"),
     ("diff", "diff"),

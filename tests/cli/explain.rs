@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::Place;
 use crate::{Ran, ran, run};
 
-/// What is printed for tools, after it was held against its schema.
+/// The output for tools, after it was validated against its schema.
 pub(crate) fn checked(what: &str, ran: &Ran) -> Value {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let value: Value = serde_json::from_str(&ran.out).unwrap();

@@ -252,13 +252,14 @@ fn a_harness_shows_the_instructions_where_the_agent_looks(place: &Place) {
     );
     assert_eq!(reads("kimi", "AGENTS.md .agents/skills/a/SKILL.md ~/.kimi-code/AGENTS.md"), "projectskilluser");
     assert_eq!(names(place), [".agents", "AGENTS.md"]);
-    // What the user has is the user's.
+    // The user's own file stays.
     place.write("home/.claude/CLAUDE.md", "own");
     write(place, ".claude/CLAUDE.md", "own");
     assert_eq!(reads("claude", "~/.claude/CLAUDE.md; ! cat CLAUDE.md 2>/dev/null"), "own");
 }
 
-/// The folder stands during the run because of the injection, and stays because of the command.
+/// The folder exists during the run because of the injection, and stays because the command filled
+/// it.
 // SPEC J3, R1
 fn a_file_beside_an_injected_one_is_reported(place: &Place) {
     write(place, ".agents/skills/a/SKILL.md", "a");

@@ -90,7 +90,7 @@ fn judged(scene: &Scene, flags: &[&str], ways: &[&str], after: &[&[&str]]) -> Ve
 const AT_THE_ROOT: [&str; 0] = [];
 const IN_A_FOLDER: [&str; 2] = ["--cwd", "folder"];
 
-/// What prompts of shells and people do all day.
+/// Commands that people and the prompts of shells run all the time.
 const DAILY: [&[&str]; 2] = [&["git", "status"], &["git", "diff"]];
 const IN_IT: [&[&str]; 1] = [&["git", "-C", "folder", "status"]];
 const ELSEWHERE: [&[&str]; 1] = [&["git", "-C", "../elsewhere", "status"]];

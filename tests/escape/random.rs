@@ -1,5 +1,5 @@
-//! Random policies against random sequences of file operations: whatever a command does, protected
-//! bytes on the host stay as they are, and excluded ones are not seen, in this run and in the next.
+//! Random policies against random sequences of file operations. A command can neither change
+//! protected bytes on the host nor read excluded ones, in this run and in the next.
 //!
 //! `ESCAPE_CASES=1000 cargo test --features ablate --test escape random` looks further. A failure
 //! prints its seed; `ESCAPE_SEED=N` runs that one alone.
@@ -188,7 +188,8 @@ fn one_case(scene: &Scene, seed: u64) -> Result<(), String> {
             ));
         }
     }
-    // What was prepared may keep the next one from starting; it must not make it show anything.
+    // Files that the command prepared may keep the next run from starting, but must not make it
+    // show anything.
     let next = scene.attack("look.py", &["."]);
     match protected.iter().find(|file| file.access == Access::Exclude && next.out.contains(&file.content)) {
         Some(file) => Err(describe("shown by the next run:", file)),

@@ -1,4 +1,4 @@
-//! What root could do that others cannot, and what root of the host does meanwhile.
+//! Attacks that only root could make, and actions of the host's root during a run.
 
 use std::fs;
 use std::process::Command;

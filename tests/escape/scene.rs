@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use crate::support::Place;
 
-/// In every file that nobody inside may read.
+/// In every file that no process inside may read.
 pub const CANARY: &str = "canary-that-nobody-inside-may-read";
-/// In every file that nobody inside may change.
+/// In every file that no process inside may change.
 pub const ORIGINAL: &str = "#!/bin/sh\n# as the user left it\n";
 /// The text that an attacker writes.
 pub const PLANTED: &str = "planted";

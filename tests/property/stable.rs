@@ -1,4 +1,5 @@
-//! What must not change the argv, and what may change it in one direction only.
+//! Changes of a policy that must not change the argv, and those that may change it in one direction
+//! only.
 
 use std::path::Path;
 
@@ -79,8 +80,7 @@ fn neither_the_order_of_entries_nor_that_of_files_on_disk_changes_a_byte() {
     });
 }
 
-/// In place, by a generator as simple as can be: what matters is that the same seed gives the same
-/// order.
+/// In place, by a very simple generator: the same seed must give the same order.
 fn shuffle<T>(list: &mut [T], seed: &mut u64) {
     for last in (1..list.len()).rev() {
         *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -330,7 +330,7 @@ fn settings_that_git_writes_itself_reach_the_host(place: &Place) {
     assert_eq!(left, "branch.main.rebase true\n");
 }
 
-/// What could run a program stays in the copy, is reported once, and the next run has it.
+/// A setting that could run a program stays in the copy, is reported once, and the next run has it.
 // SPEC Q5
 fn other_settings_stay_with_the_project(place: &Place) {
     outside(place, INIT);

@@ -38,7 +38,7 @@ pub struct Rule {
 pub struct Written {
     pub rules: Vec<Rule>,
     pub tmp_of_host: bool,
-    /// What the last file says that says something.
+    /// The value in the last file that has one.
     pub home: Option<&'static str>,
     pub base: Option<&'static str>,
     /// Our own files, as they are spelled.
@@ -83,7 +83,8 @@ impl Written {
         self.has_minimal_base().then(|| PathBuf::from("/")).into_iter().chain(home).collect()
     }
 
-    /// What shows in them without a rule. (No program is on PATH, and no node has the name of one.)
+    /// The paths that show in them without a rule. (No program is on PATH, and no node has the name
+    /// of one.)
     pub fn shown(&self) -> Vec<PathBuf> {
         let folders = MINIMAL.iter().filter(|_| self.has_minimal_base()).map(PathBuf::from);
         let home = (self.has_minimal_base() && self.home == Some("host")).then(|| PathBuf::from(HOME));
@@ -99,7 +100,7 @@ fn is_safe(folder: &Path) -> bool {
 struct Reader<'a> {
     scene: &'a Scene,
     written: Written,
-    /// The presets that are on, with the rules of those that somebody defined.
+    /// The presets that are on, with the rules of those that a user defined.
     on: BTreeMap<String, Vec<Rule>>,
     defined: Vec<(&'a Definition, PathBuf)>,
 }
