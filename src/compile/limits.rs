@@ -1,4 +1,5 @@
-//! The limits of a policy: which layer decides each one, and which a run of this kind cannot hold.
+//! The limits of a policy: which layer decides each one, and which a run of this kind cannot
+//! enforce.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +60,7 @@ pub(crate) fn is_own_tmp(planned: &PlannedMount) -> bool {
     is_tmpfs && planned.purpose == Purpose::Base && planned.path.as_path() == places::TMP
 }
 
-/// Refuses limits that no process would hold in this run.
+/// Refuses limits that no process would enforce in this run.
 pub(super) fn check(policy: &Policy, request: &Request, guard: bool, plan: &Plan, diagnostics: &mut Diagnostics) {
     for Setting { value, origin, .. } in policy.written_limits() {
         let kind = value.kind();

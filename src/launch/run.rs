@@ -443,15 +443,15 @@ impl<'a> RunHooks<'a> {
         Ok(answer)
     }
 
-    /// After bwrap has failed before the guard started: says what has changed on the host, if
-    /// another start may succeed.
+    /// Called if bwrap failed before the guard started: names the change on the host, if another
+    /// start may succeed.
     pub(super) fn difference(&self) -> Option<String> {
         self.recheck.difference()
     }
 
-    /// When no process inside is alive any more. `close(true)` makes all mounts of the sandbox
-    /// read-only for processes elsewhere that hold a directory of it open, and then lets them go;
-    /// `close(false)` only lets them go. `said` is about limits.
+    /// Called when no process inside is alive any more. `close(true)` makes all mounts of the
+    /// sandbox read-only for processes elsewhere that hold a directory of it open, and then lets
+    /// them go; `close(false)` only lets them go. `said` is about limits.
     pub(super) fn after_exit(&mut self, close: impl FnOnce(bool) -> io::Result<()>, said: Vec<Diagnostic>) {
         let gaps = self.restorer.as_mut().map(Restorer::end).unwrap_or_default();
         self.said = self.placeholders.take().map(|active| active.finish_while_others_run(close)).unwrap_or_default();

@@ -60,7 +60,7 @@ impl<'p> Services<'p> {
         [self.stream.to_str().unwrap(), self.datagram.to_str().unwrap()]
     }
 
-    /// Starts the services and, while they run, the command with the added arguments. In a network
+    /// Starts the services and, while they run, the command line that the caller adds. In a network
     /// namespace: sockets of the host would come and go in the tables of other tests.
     fn serve(&self) -> Command {
         let mut command = self.place.command("unshare");

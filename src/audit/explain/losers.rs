@@ -13,7 +13,7 @@ use crate::policy::{AbsPath, Access, Exactness, IfMissing, LayerKind, Precedence
 use super::super::rule_json::{RuleJson, is_winner};
 use super::{AskedPath, Explainer};
 
-/// A rule that does not decide, and why.
+/// A rule that does not decide, with the reason.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Loser {
     pub rule: RuleJson,

@@ -59,13 +59,13 @@ pub struct Explanation {
     /// only where it is not seen inside, so that it leads nowhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<HostKind>,
-    /// Other places where the same thing is found: it is mounted there, too.
+    /// Other places where the same file or folder is mounted.
     pub same_as: Vec<AbsPath>,
     /// The access of a command.
     pub access: EffectiveAccess,
     /// What decides that.
     pub rule: RuleJson,
-    /// Rules that have no say here, nearest first, each with the reason.
+    /// Rules that do not decide here, nearest first, each with the reason.
     pub losers: Vec<Loser>,
     /// The mounts that give `access`, in order.
     pub mounts: Vec<MountStep>,
@@ -77,7 +77,7 @@ pub struct Explanation {
     pub durability: Vec<Durability>,
 }
 
-/// How many paths below have this access, where that around them is another.
+/// The number of paths below that have this access while the path around them has another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Below {
     pub access: EffectiveAccess,

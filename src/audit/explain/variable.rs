@@ -19,7 +19,7 @@ use crate::policy::{Origin, Word};
 pub struct VariableExplanation {
     pub name: Word,
     pub fate: VariableFate,
-    /// Whether the caller has it. If not, `fate` is what would become of it.
+    /// Whether the caller has it. If not, `fate` says whether the command would get it.
     pub caller_has_it: bool,
     /// What decides that.
     #[serde(rename = "whence")]

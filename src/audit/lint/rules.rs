@@ -15,7 +15,7 @@ use crate::policy::{AbsPath, Exactness, IfMissing, LayerKind, Origin, Rule, esca
 
 use super::LintFinding;
 
-/// A shorter name is near to every other short name.
+/// Any two shorter names differ by few letters.
 const SHORTEST_MISSPELLED: usize = 3;
 
 /// Number of paths that a finding names.

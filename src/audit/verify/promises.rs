@@ -37,7 +37,7 @@ pub(super) struct Claim {
     pub access: Option<Access>,
     /// The path does not lead to the host, so the host's answer proves nothing.
     pub is_own: bool,
-    /// It gets no line where it cannot be tested, because no rule asks for it.
+    /// No rule asks for it, so it gets no line if it cannot be tested.
     pub optional: bool,
 }
 

@@ -89,7 +89,7 @@ fn before(argv: &Argv) -> Vec<String> {
     scope.into_iter().chain(mounts).map(str::to_owned).collect()
 }
 
-/// The limits that a supervisor holds, or compares with the cgroup before the start.
+/// The limits that a supervisor enforces, or compares with the cgroup before the start.
 fn supervised(argv: &Argv) -> Vec<String> {
     let in_scope = argv.scope.iter().flat_map(|scope| &scope.limits);
     let limits = argv.supervised.iter().chain(in_scope).map(|(limit, _)| format!("`{limit}`")).collect();

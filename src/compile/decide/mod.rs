@@ -223,7 +223,7 @@ fn tightens(found: &Match, decisions: &Decisions) -> bool {
 }
 
 /// Whether the rule takes more away than the decision that governs its path. Hiding all of a file
-/// takes more away than a copy without credentials.
+/// is stricter than showing a copy without credentials.
 fn is_stricter(found: &Match, decisions: &Decisions) -> bool {
     let hides_all = |access: Access, copy: &Option<_>| access == Access::Exclude && copy.is_none();
     let hidden = || decisions.governing(&found.path).is_some_and(|(_, it)| hides_all(it.access, &it.copy));
@@ -276,8 +276,8 @@ fn settle(matches: &[&Match]) -> Decisions {
             true if is_out => Some(ignore(candidate.found, IgnoreReason::BehindOneOutOfReach)),
             true => None,
         }));
-        // A glob that is out of reach opens nothing. Where it is the strongest, no weaker rule
-        // opens the path either: otherwise hiding a folder could open something in it.
+        // A glob that is out of reach opens nothing. If it is the strongest rule, no weaker rule
+        // opens the path either. Otherwise hiding a folder could open something in it.
         if is_out {
             continue;
         }

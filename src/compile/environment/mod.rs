@@ -171,7 +171,7 @@ impl<'a> EnvLayer<'a> {
     }
 
     /// Names that look like credentials, which `@secrets` drops, except those that `@agents` keeps
-    /// (SPEC E11). Kept ones pass as all others do: with `inherit = false` they need a `pass`. A
+    /// (SPEC E11). Kept names pass as all others do: with `inherit = false` they need a `pass`. A
     /// preset that only a file above the root names keeps nothing (SPEC L4).
     fn of_presets(policy: &Policy) -> Self {
         let mut layer = Self::empty(LayerKind::Preset);
@@ -186,7 +186,7 @@ impl<'a> EnvLayer<'a> {
                         .unset
                         .extend(group.names.iter().filter_map(|name| Some((built_in_pattern(name)?, origin(name))))),
                     VariableEffect::Keep if opens => layer.kept.extend(group.names),
-                    // `plan.variables` has those that are set.
+                    // `plan.variables` has the variables that are set.
                     VariableEffect::Keep | VariableEffect::Set { .. } => {}
                 }
             }

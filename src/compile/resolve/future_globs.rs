@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(stopped("/r/node_modules/a/node_modules/.env"), Some(expected));
         assert_eq!(stopped("/r/node_modules/a"), None);
         assert_eq!(stopped("/r/a/.env"), None);
-        // Matched before the directory: not looking into it takes nothing away.
+        // The pattern matched above the directory, so skipping the directory loses no match.
         assert_eq!(stopped("/r/.env/node_modules/.env"), None);
     }
 }

@@ -73,7 +73,7 @@ impl IndexedSubmodules {
 
 /// The submodules in the index of `git_dir`; `None` if they cannot be told. An index that git
 /// refuses may be accepted here; one that git accepts is never read differently. `on_hidden` gets
-/// each file of which git assumes that it is unchanged, or that git does not look for.
+/// each file that git assumes to be unchanged or does not look for.
 pub(crate) fn submodules(
     host: &Host,
     git_dir: &AbsPath,

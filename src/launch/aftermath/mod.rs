@@ -164,8 +164,8 @@ impl RunWatch {
         }
     }
 
-    /// Ends the consent to a project file that went during the run: the one that is there now may
-    /// be the command's.
+    /// Ends the consent to a project file that was removed or replaced during the run: the command
+    /// may have written the present one.
     fn end_consent(&self, host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
         let file = self.root.child(PROJECT_FILE);
         let Some((_, before)) = self.covered.iter().find(|(path, _)| *path == file) else { return };

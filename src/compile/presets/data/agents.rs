@@ -161,7 +161,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "opencode, \"Config\", \"Plugins\", \"Commands\"",
             &[
                 ro("~/.config/opencode"),
-                // It stops where it cannot write this one; the content is its own.
+                // The agent stops if it cannot write this file, whose content only the agent uses.
                 ro("~/.config/opencode/.gitignore")
                     .create_for("opencode")
                     .content("node_modules\npackage.json\npackage-lock.json\nbun.lock\n.gitignore"),

@@ -227,7 +227,7 @@ pub struct AgentFile {
     pub source: &'static str,
     pub path: &'static str,
     pub used: FileUse,
-    /// The agent takes this file instead of another one as soon as it exists. A file that the run
+    /// The agent reads this file instead of another one as soon as it exists. A file that the run
     /// created there is moved aside when the run ends (SPEC R1).
     pub is_preferred: bool,
 }
