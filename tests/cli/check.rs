@@ -111,7 +111,8 @@ fn a_good_file_is_named() {
     assert_eq!((both.code, both.err.as_str(), both.out), (Some(0), "", expected));
 }
 
-/// As it would apply in its own folder: relative paths, and the way it is shown.
+/// The file is compiled for its own folder: relative paths start there, and messages name it
+/// relative to it.
 #[test]
 fn a_named_file_is_checked_from_anywhere() {
     let place = Place::in_tmp();

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::support::Place;
 use crate::{ran, run, undisturbed};
 
-/// A command that no form can carry without care.
+/// A command with arguments that need quotes in every form.
 const AWKWARD: [&str; 5] = ["printf", "%s|", "two words", "it's\n", "a\\b"];
 
 const GUARD: [&str; 2] = ["/run/agent-sandbox/guard", "__guard"];

@@ -16,7 +16,7 @@ fn widening() -> Place {
     place
 }
 
-/// Without what differs from run to run.
+/// The text without the parts that differ from run to run.
 fn stable(text: &str, place: &Place) -> String {
     let text = text.replace(place.path().to_str().unwrap(), "/PLACE");
     let records = fs::read_dir(place.home().join(".local/state/agent-sandbox/trust")).into_iter().flatten();

@@ -288,7 +288,8 @@ fn the_printed_script_gives_the_environment_of_a_run(place: &Place) {
             assert_eq!(variables(&output.stdout), direct, "{shell}, {entries}");
         }
     }
-    // The script passes no more to one who has more, and leaves nothing in the shell that reads it.
+    // The script passes no variables that the caller has added since, and leaves none in the shell
+    // that reads it.
     env_policy(place, "inherit = false\nset = { CI = 'policy' }");
     let printed = stdout(&sandbox(place).args(["--print-args=script", "--", "env"]).output().unwrap());
     let script = format!("{printed}echo after $CI $LATER");

@@ -260,7 +260,7 @@ fn a_setuid_bwrap_has_a_guard() {
     fs::copy("/usr/bin/bwrap", &bwrap).unwrap();
     place.give_away();
     let root = rustix::process::getuid().is_root();
-    // Only root can make one.
+    // Only root can make a setuid bwrap.
     let mode = if root { 0o4755 } else { 0o755 };
     std::os::unix::fs::chown(&bwrap, root.then_some(0), root.then_some(0)).unwrap();
     fs::set_permissions(&bwrap, fs::Permissions::from_mode(mode)).unwrap();

@@ -168,7 +168,7 @@ fn an_injection_outside_of_the_project_needs_consent(place: &Place) {
     assert!(stderr(&output).contains(".claude/CLAUDE.md`: reads as something else, which is injected there"));
     place.trust();
     assert_eq!(shell(place, "cat ~/.claude/CLAUDE.md"), "mine");
-    // In the project it needs none.
+    // An injection in the project needs no consent.
     write(place, ".agent-sandbox.toml", "[[inject]]\ntext = 'mine'\nto = 'docs/CLAUDE.md'\n");
     assert_eq!(shell(place, "cat docs/CLAUDE.md"), "mine");
 }

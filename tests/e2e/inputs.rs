@@ -112,7 +112,7 @@ fn a_service_in_the_home_cannot_be_reached(place: &Place) {
         for network in NETWORKS {
             assert_eq!(services.inside(&[network]), REFUSED, "{folder}, {network}");
         }
-        // Nor by taking the mask away.
+        // Nor can the command reach it by removing the mask.
         let path = services.stream.display();
         let script = format!("rm -f '{path}' 2>/dev/null || mv '{path}' '{path}2' 2>/dev/null || echo refused");
         assert_eq!(services.shell(&script), "refused\n");

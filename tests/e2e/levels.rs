@@ -164,7 +164,7 @@ fn changes_nothing(place: &Place, folder: &str, level: &str, rules: &str) {
     assert_eq!((snapshot(&folder), snapshot(&landing)), before);
 }
 
-/// None of the entries is different afterwards; the folder has new ones.
+/// The entries are the same afterwards, and the folder has new ones.
 fn changes_no_file(place: &Place, folder: &str, level: &str, rules: &str) {
     let (folder, landing) = prepare(place, folder);
     policy(place, rules);

@@ -70,7 +70,7 @@ fn a_closed_folder_around_a_service_is_not_opened() {
     });
 }
 
-/// Where another user keeps us out, nothing of ours has to be hidden.
+/// A folder of another user that is closed to us need not be hidden.
 #[test]
 fn a_link_into_a_closed_folder_of_somebody_else_hides_nothing() {
     situations::as_user(Place::outside_tmp, |place| {

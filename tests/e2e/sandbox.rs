@@ -123,7 +123,7 @@ impl Found {
         Self { kind: kind.into(), read: read.into(), write: write.into() }
     }
 
-    /// Nothing can be seen there, for this reason.
+    /// Nothing is visible there, because of this error.
     pub fn none(error: &str) -> Self {
         Self::new("none", error, error)
     }

@@ -256,8 +256,8 @@ fn a_handler_counts_although_the_caller_ignores(place: &Place) {
     assert_eq!(handled(place), ["SIGINT"]);
 }
 
-/// `timeout` signals its child and then its whole group. Its own alarm, sent by us, lets the time
-/// run out.
+/// `timeout` signals its child and then its whole group. The test sends its alarm, so the time runs
+/// out.
 // SPEC S7
 fn a_time_limit_reaches_the_handler(place: &Place) {
     policy(place, "");

@@ -1,4 +1,4 @@
-//! Placeholders that cannot be removed when a run ends stay known, and go later.
+//! Placeholders that cannot be removed when a run ends stay in the journal, and are removed later.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

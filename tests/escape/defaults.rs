@@ -303,7 +303,8 @@ fn making_a_file_that_an_agent_prefers(scene: &Scene) -> Verdict {
     Verdict::broken_if(file.exists() || !is_said, ran.err)
 }
 
-/// With the port and the token of a daemon outside, a command has it run a build there.
+/// With the port and the token of a daemon outside, a command can make the daemon run a build on
+/// the host.
 // SPEC P17, A13
 fn reaching_daemons_of_the_host(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");

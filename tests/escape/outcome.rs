@@ -59,7 +59,8 @@ fn note(control: &str, product: &Verdict, without: &Verdict) {
 }
 
 /// Root is the user with the id 0. Where the tests run as another user, the test named `name` runs
-/// once more in a user namespace in which they are: a test that was skipped would read as passed.
+/// once more in a user namespace in which they have the id 0: a skipped test would look like a
+/// passed one.
 pub fn judge_as_root(name: &str, place: fn() -> Place, control: &'static str, attack: Attack) {
     if rustix::process::getuid().is_root() {
         return judge(place, control, attack);

@@ -45,7 +45,7 @@ enum Access {
 struct Case {
     files: Vec<PathBuf>,
     exact: BTreeMap<PathBuf, Access>,
-    /// By the end of a name, at any depth.
+    /// Keyed by the end of a name, at any depth.
     globs: BTreeMap<&'static str, Access>,
 }
 
@@ -111,7 +111,7 @@ impl Case {
     }
 }
 
-/// An exact rule protects the name; one that came of a recursive glob, the file.
+/// An exact rule protects the name. A rule from a recursive glob protects the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Exact,

@@ -314,7 +314,7 @@ fn said(diagnostics: &Diagnostics, out: &mut String) {
     }
 }
 
-/// Where the project is, and what came of the rules besides decisions.
+/// The project, and the results of the rules that are no decisions.
 fn found(compiled: &Compiled, out: &mut String) {
     let project = &compiled.layers.project;
     section("project", out);

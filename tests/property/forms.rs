@@ -189,7 +189,7 @@ fn the_shell_form_gives_the_environment() {
             .map(|line| line.splitn(2, |byte| *byte == b'=').map(|part| OsStr::from_bytes(part).to_owned()))
             .map(|mut parts| (parts.next().unwrap(), parts.next().unwrap()))
             .collect();
-        // Made by shells, and not by the script.
+        // Shells set these variables, not the script.
         for made in ["PWD", "OLDPWD", "SHLVL", "_", "PATH"] {
             if !expected.contains_key(OsStr::new(made)) {
                 found.remove(OsStr::new(made));

@@ -71,8 +71,8 @@ fn a_link_in_an_excluded_folder_means_the_same_with_and_without_a_rule_beside_it
     assert_eq!(class_of("t", &entries, request), class_of("t", &entries, beside));
 }
 
-/// `**/r` wins over `d/r*` as long as `d` is visible. Hiding `d` takes the first out of reach, and
-/// must not leave the second alone with the path.
+/// `**/r` wins over `d/r*` as long as `d` is visible. Hiding `d` takes the first out of reach. The
+/// second must not open the path then.
 #[test]
 fn hiding_a_folder_does_not_open_what_is_in_it() {
     let entries = ["home/u/.config/agent-sandbox/config.toml = filesystem.rw = [\"d/r*\"]", "home/u/proj/d/r"];

@@ -45,7 +45,8 @@ fn with_and_without_optimising_the_argv_means_the_same() {
             // A mount that changes nothing is still a mount, and what it is on cannot be renamed.
             let lost_a_mount = || compiled.plan.redundant.iter().any(|dropped| dropped.path.as_path() == path);
             let (plain, optimised) = (class(&plain, &path), class(&optimised, &path));
-            // The way to a mask in a home of the sandbox's own is there only with the mask.
+            // In a home of the sandbox's own, the folders on the way to a mask exist only with the
+            // mask.
             let is_own = scene.has_own_places() && optimised.of_the_host() == 0;
             let agreed = moves == moves_plain || (moves && lost_a_mount()) || is_own;
             prop_assert!(agreed, "{path:?} can be renamed: {moves}, and {moves_plain} without optimising");

@@ -407,7 +407,7 @@ fn a_setting_that_is_off_for_a_reason_of_this_file_s_own_is_not_missed() {
     let tree = tree();
     tree.add("run/systemd/resolve/stub");
     tree.add("etc/resolv.conf -> ../run/systemd/resolve/stub");
-    // Shown without the file, by the network.
+    // Without the file the network is on, which shows this folder.
     assert_opens(&tree, "network = false\n[filesystem]\nro = ['/run/systemd/resolve']\n", &[]);
 }
 

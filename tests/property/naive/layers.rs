@@ -188,8 +188,7 @@ impl<'a> Reader<'a> {
             let Some(data) = PRESETS.iter().find(|preset| preset.name == name) else { continue };
             let base = if name == "secrets" { outermost } else { root };
             let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
-            // Paths with `$GIT…` stand for a repository, and there is none where built-in presets
-            // are on.
+            // Paths with `$GIT…` need a repository, and scenes with built-in presets have none.
             for entry in data.entries().filter(|entry| !entry.path.starts_with("$GIT")) {
                 let parent = base.join(entry.path);
                 let signs = entry.in_use.iter().map(|sign| Path::new(HOME).join(sign.trim_start_matches("~/")));
