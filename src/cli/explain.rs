@@ -24,17 +24,16 @@ use super::style::Paint;
 
 /// Say what a command may do at a path, by which rule, and why other rules lost
 ///
-/// PATH is relative to the working directory. Symlinks are followed as rules follow them. It need
-/// not exist: then it is said what would govern it, and whether the command can make it. Flags of a
-/// policy (`--rw`, `--preset`, …) count as in a run, before the subcommand or behind it. With
-/// `--env`, say whether the command gets a variable, and why; values are not shown. With
-/// `--limits`, say which limits are in force. Nothing is
-/// started, and nothing on the host is changed. Inside a sandbox, the answer is about the policy in
-/// force.
+/// PATH is relative to the working directory. Symlinks are followed as rules follow them. PATH need
+/// not exist: then `explain` names the rule that would apply to it, and says whether the command
+/// can create it. Flags of a policy (`--rw`, `--preset`, …) count as in a run, before the
+/// subcommand or after it. With `--env`, say whether the command gets a variable, and why; values
+/// are not shown. With `--limits`, say which limits are in force. Nothing is started, and nothing
+/// on the host is changed. Inside a sandbox, the answer is about the policy in force.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ExplainArgs {
-    /// What to look at
+    /// The path to explain
     #[arg(value_name = "PATH", required_unless_present_any = ["env", "show_limits"])]
     paths: Vec<OsString>,
     /// A variable of the environment to look at; may be repeated

@@ -20,7 +20,8 @@ use super::style::Paint;
 /// that the command could create, protections that depend on a link, files that look like secrets
 /// and stay readable, writable folders on PATH. The contents of files are never shown.
 ///
-/// Exit code 1 when something has to be mended (warnings, errors), 0 when there are notes at most.
+/// The exit code is 1 if there are warnings or errors, and 0 if there are only notes or no
+/// findings.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct LintArgs {

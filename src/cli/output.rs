@@ -150,8 +150,8 @@ impl Output {
 
     /// Prints a warning while the command runs. The caller is the supervisor, which must not wait
     /// for a reader: the command may have stopped the terminal, or filled the pipe. On a terminal
-    /// that a program draws on, the warning would spoil the picture, so that the report at the end
-    /// must do. So it must while an earlier warning is not written.
+    /// that a program draws on, the warning would spoil the picture, so it is left to the report at
+    /// the end. It is also left to the report while an earlier warning is not written.
     pub(super) fn warn_during_run(&self, said: &Diagnostics) {
         if self.quiet || terminal::is_drawn_on(stderr()) {
             return;

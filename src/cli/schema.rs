@@ -13,7 +13,7 @@ use super::output::Output;
 ///
 /// An editor that knows the schema of `.agent-sandbox.toml` completes its keys and shows what they
 /// mean: put `#:schema FILE` in its first line, with what `agent-sandbox schema > FILE` has
-/// written. The others say what a program can rely on in the answers of `--json`.
+/// written. The other schemas describe the answers of `--json`, for programs.
 #[derive(Debug, clap::Args)]
 pub(super) struct SchemaArgs {
     /// The document that the schema describes
@@ -25,23 +25,23 @@ pub(super) struct SchemaArgs {
 enum Described {
     /// `.agent-sandbox.toml`, and the other configuration files
     Config,
-    /// What `diff --json` prints
+    /// The output of `diff --json`
     Diff,
-    /// What `doctor --json` prints
+    /// The output of `doctor --json`
     Doctor,
-    /// What `explain --json` prints
+    /// The output of `explain --json`
     Explain,
     /// The output of `lint --format json`
     Lint,
     /// The output of `private list --json` and `private show --json`
     Private,
-    /// What `report --json` prints
+    /// The output of `report --json`
     Report,
-    /// What `show --json` prints
+    /// The output of `show --json`
     Show,
     /// The output of `trust --list --json`
     Trust,
-    /// What `verify --json` prints
+    /// The output of `verify --json`
     Verify,
 }
 

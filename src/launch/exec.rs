@@ -91,8 +91,9 @@ pub(super) fn exec(argv: &Argv, sheet: RunSheet) -> Diagnostic {
 }
 
 pub(super) fn cannot_prepare(error: &io::Error) -> Diagnostic {
-    Diagnostic::new(Code::StartFailed, format!("cannot prepare the descriptors of bwrap: {}", reason(error)))
-        .help("see that `/proc` and `/dev/null` are there, and that no limit is in the way (`ulimit -n`, `ulimit -f`)")
+    Diagnostic::new(Code::StartFailed, format!("cannot prepare the descriptors of bwrap: {}", reason(error))).help(
+        "make sure that `/proc` and `/dev/null` are there, and that no limit is in the way (`ulimit -n`, `ulimit -f`)",
+    )
 }
 
 pub(super) fn cannot_execute(bwrap: &AbsPath, error: &io::Error) -> Diagnostic {

@@ -109,7 +109,7 @@ fn try_remove(host: &Host, record: &PlaceholderRecord) -> io::Result<RemovalOutc
     let (folder, name) = OpenDir::parent_of(host, &record.path)?;
     let Some(found) = folder.stat(name)? else { return Ok(RemovalOutcome::Gone) };
     if Identity::of_stat(&found) != record.identity {
-        return left("something else stands there now");
+        return left("something else is there now");
     }
     let removed = match record.content() {
         None => folder.remove_dir(name),

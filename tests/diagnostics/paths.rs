@@ -41,7 +41,8 @@ cases! {
         ["home/u/proj/.git/HEAD = ref: refs/heads/main", "home/u/proj/.git/objects/", "home/u/proj/.git/hooks -> away"],
         "",
     );
-    // A file is where the folder should be. SPEC M8
+    // A file is where the folder should be.
+    // SPEC M8
     PlaceholderFailed what_cannot_be_noted_cannot_be_blocked project_with(
         ["home/u/.local/state"],
         "[filesystem]\npresets = [\"!@autorun\"]\nro = [{ path = \"a\", if-missing = \"block\" }]\n",

@@ -57,7 +57,8 @@ pub(super) fn apparmor(host: &Host) -> Option<DoctorFinding> {
 }
 
 pub(super) fn container(host: &Host, session: &Session) -> DoctorFinding {
-    let is_one = if availability::in_container(host, session) { "this is one" } else { "nothing says that this is one" };
+    let is_one =
+        if availability::in_container(host, session) { "this is one" } else { "nothing says that this is one" };
     let parts = match covered_in_proc(host) {
         0 => return DoctorFinding::ok(is_one),
         1 => "1 part of `/proc` is".to_owned(),

@@ -72,8 +72,8 @@ fn presets(facts: &Facts, project: &Project) -> String {
     }
     let lines = facts.lint.iter().map(|(preset, files)| (format!("\"@{preset}\""), named(files.iter(), project)));
     comment(
-        "Settings of linters and formatters are read-only: fix a failing check, do not loosen it. Where git has to \
-         change them (another branch), do that outside.",
+        "Settings of linters and formatters are read-only: fix a failing check, do not loosen it. If git must \
+         change them (another branch), run git outside.",
     ) + &list("presets", lines)
 }
 

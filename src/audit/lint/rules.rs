@@ -111,8 +111,7 @@ fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
 pub(super) fn idle_flag(host: &Host, compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
     let found = unused(host, compiled, rule);
     if rule.access.is_protective() {
-        let help =
-            "correct it; to keep the command from creating it, use `if-missing = \"block\"`";
+        let help = "correct it; to keep the command from creating it, use `if-missing = \"block\"`";
         return Some(found.help(help));
     }
     let path = absent(compiled, rule)?;

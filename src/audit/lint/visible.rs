@@ -58,8 +58,10 @@ fn readable(compiled: &Compiled, path: &AbsPath, like: &str) -> Diagnostic {
         Some(entry) if goes_with_host_home(compiled, path) => {
             format!("hide it with `exclude = [{entry}]`, or set `home = \"private\"`, where it does not exist")
         }
-        Some(entry) => format!("hide it with `exclude = [{entry}]`, or move it out of sight"),
-        None => "move it out of sight: its name is not UTF-8, so only a pattern can name it".to_owned(),
+        Some(entry) => format!("hide it with `exclude = [{entry}]`, or move it where the command cannot read it"),
+        None => {
+            "move it where the command cannot read it: its name is not UTF-8, so only a pattern can name it".to_owned()
+        }
     };
     Diagnostic::new(Code::VisibleSecret, format!("`{path}` looks like {like}, and the command can read it")).help(help)
 }

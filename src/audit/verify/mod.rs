@@ -74,7 +74,7 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
-    /// It works, on what the host has there.
+    /// It works, on the host's file.
     Allowed,
     /// It works, on something of the sandbox's own.
     Private,

@@ -74,7 +74,7 @@ fn before(argv: &Argv) -> Vec<Annotated> {
     lines.extend(argv.placeholders.iter().map(|placeholder| {
         let is_target = is_second_place(argv, placeholder.path.as_os_str());
         let purpose = if is_target { "for a file to be mounted on" } else { "so that it cannot be created" };
-        path(&placeholder.path, format!("{}: stands there during the run, {purpose}", placeholder.origin))
+        path(&placeholder.path, format!("{}: exists during the run, {purpose}", placeholder.origin))
     }));
     lines
 }

@@ -24,13 +24,15 @@ use crate::policy::{AbsPath, escape_json};
 /// The comments are the help of `--print-args`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PrintForm {
-    /// One bwrap command, one operation on each line; comments before it say what else a run does
+    /// One bwrap command, one operation on each line; comments before it name the other effects of
+    /// a run
     Shell,
     /// The operations in groups, each with its reason, and the rules that need no mount
     Annotated,
     /// A complete script for a POSIX shell
     Script,
-    /// An object with the arguments, the environment, and all that must exist before the start
+    /// An object with the arguments, the environment, and all files that must exist before the
+    /// start
     Json,
     /// The arguments alone, one on each line; newline and backslash as `\n` and `\\`
     Lines,

@@ -325,9 +325,9 @@ impl Planner<'_> {
         }
     }
 
-    /// Directly above the root, where every directory of the host can still be seen. Later some lie
-    /// below a tmpfs, such as a project in `/tmp`, and a mount there would pin a directory of the
-    /// tmpfs instead.
+    /// Directly above the root, where every directory of the host can still be seen. Later, a tmpfs
+    /// covers some of these directories, such as a project in `/tmp`, and a mount there would pin a
+    /// directory of the tmpfs instead.
     fn pins(&mut self, decisions: &Decisions, base: &Base) {
         if ablate::is_off(Mitigation::Pins) {
             return;

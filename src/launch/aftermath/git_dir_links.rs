@@ -27,7 +27,7 @@ pub(super) struct GitDirLinks {
     git_dirs: BTreeSet<AbsPath>,
     /// The links in them, and the target of each.
     known: BTreeMap<AbsPath, OsString>,
-    /// A path that could not be looked at at the start, and why.
+    /// A path that could not be examined at the start, with the reason.
     pub(super) unclear: Option<String>,
 }
 

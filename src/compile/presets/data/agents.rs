@@ -53,8 +53,8 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             &[ro("~/.claude/commands/").blocked()],
         ),
         group("Claude Code", "Claude Code, \"Subagents\": with hooks", &[ro("~/.claude/agents/").blocked()]),
-        // Each session makes its own. With a read-only folder it runs no commands. One that
-        // `claude --resume` sources outside must not come from inside.
+        // Each session makes its own. With a read-only folder it runs no commands.
+        // `claude --resume` outside must not source a file that a command inside wrote.
         group(
             "Claude Code",
             "Claude Code: the Bash tool sources the snapshot and the variables of its session",
