@@ -138,7 +138,7 @@ impl Sandbox {
         self
     }
 
-    /// Limits what the command may use. A limit that this machine cannot hold is an error.
+    /// Limits what the command may use. A limit that this machine cannot enforce is an error.
     pub fn limit(mut self, limit: Limit) -> Self {
         self.request.limits.push(limit);
         self
@@ -240,7 +240,7 @@ impl SandboxedCommand<'_> {
     /// the policy requires the guard.
     ///
     /// # Errors
-    /// If the command did not start, or if the sandbox was lost under it.
+    /// If the command did not start, or if the sandbox was killed while it ran.
     pub fn run(self) -> Result<Outcome, Refusal> {
         // A run changes the umask, and its temporary names hold the process id.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());

@@ -97,7 +97,7 @@ fn assert_says(code: Code, sentence: &str, text: &str) {
     assert!(matches!(titles.as_slice(), [title] if title.starts_with(&start)), "only {start:?} in:\n{text}");
     assert_style(titles[0].strip_prefix(&start).unwrap());
     let help = text.lines().filter_map(|line| line.trim_start().strip_prefix("= help: ")).collect::<Vec<_>>();
-    // What is wrong with TOML is the parser's to say, and it knows no remedy.
+    // The TOML parser describes mistakes of syntax, and knows no remedy.
     assert_eq!(help.len(), usize::from(code != Code::InvalidToml), "one remedy, as help, in:\n{text}");
     support::snapshots("diagnostics").bind(|| insta::assert_snapshot!(snapshot(code, sentence), text));
 }
@@ -118,12 +118,13 @@ fn one(diagnostic: Diagnostic) -> String {
     rendered(&diagnostics)
 }
 
-/// What is said about a project whose file has this text.
+/// The diagnostics for a project whose file has this text.
 fn project(text: &str) -> String {
     project_with([], text)
 }
 
-/// What is said about a project with this file, and with more on the host: see [`Tree::new`].
+/// The diagnostics for a project with this file, and with more files on the host: see
+/// [`Tree::new`].
 fn project_with<const N: usize>(entries: [&str; N], text: &str) -> String {
     let tree = tree(entries);
     tree.add(&format!("home/u/proj/.agent-sandbox.toml = {text}"));

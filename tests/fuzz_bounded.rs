@@ -1,5 +1,5 @@
-//! What `fuzz/` does without end, here for a bounded number of inputs, and the inputs that are
-//! known to hurt.
+//! The fuzz targets of `fuzz/`, for a bounded number of inputs, and the inputs that are known to
+//! fail.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/fuzzing.rs"]
@@ -23,7 +23,7 @@ const DOCUMENTS: [&str; 3] = [
     "filesystem.presets = [\"!@secrets\", \"@lint/all\"]\nfilesystem.ro = [\"home/.ssh\", \"src/side/**\"]\n\0\0\x05gone\0\x03!git",
 ];
 
-/// What means something to TOML, to a pattern, or to us.
+/// Characters and words with a meaning in TOML, in a pattern, or in a policy.
 const PIECES: [&str; 32] = [
     "{",
     "}",

@@ -160,7 +160,7 @@ const WRITABLE: &[&str] = &[
     "node_modules/x/.env",
 ];
 
-/// Empty and writable, whatever the host has there.
+/// Empty and writable, with any files of the host there.
 const OWN: &[&str] =
     &["~/.claude/session-env/", "~/.claude/shell-snapshots/", "~/.gradle/daemon/", "~/.m2/mvnd/registry/"];
 
@@ -416,7 +416,7 @@ fn entries() -> impl Iterator<Item = (&'static BuiltinPreset, &'static Group, &'
     groups.flat_map(|(preset, group)| group.entries.iter().map(move |entry| (preset, group, entry)))
 }
 
-/// One table of all defaults, for whoever reviews them.
+/// One table of all defaults, for reviewers.
 // SPEC P13, O3
 #[test]
 fn every_entry_names_its_tool_and_its_source() {

@@ -14,9 +14,9 @@ use crate::trust::{self, Grant};
 pub struct Consents {
     /// Where they are recorded.
     pub state: AbsPath,
-    /// By the file that they are about.
+    /// Sorted by the file that they are about.
     pub consents: Vec<Consent>,
-    /// Records that are none: damaged, or not the user's own.
+    /// Records that do not count: damaged, or not the user's own.
     pub unusable: Vec<Unusable>,
 }
 

@@ -8,17 +8,17 @@ use crate::trust::openings::openings;
 
 pub use crate::trust::openings::{DiffState, PolicyChange, Side, Subject};
 
-/// What differs between two policies, compiled for the same project on the same host.
+/// The differences between two policies, compiled for the same project on the same host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Diff {
     /// What was compared.
     pub old: String,
     pub new: String,
-    /// What a command gets by the new policy and not by the old one.
+    /// Access that only the new policy gives.
     pub widened: Vec<PolicyChange>,
-    /// What a command gets by the old policy and not by the new one.
+    /// Access that only the old policy gives.
     pub narrowed: Vec<PolicyChange>,
-    /// What there is to know about the two, such as a file that is missing.
+    /// Notes about the two policies, such as a file that is missing.
     pub notes: Vec<String>,
 }
 

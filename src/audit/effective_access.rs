@@ -9,7 +9,7 @@ use crate::compile::decide::Decision;
 use crate::compile::plan::{BindKind, Mount, Plan, PlannedMount, Purpose, View};
 use crate::policy::{AbsPath, Access, PathMap};
 
-/// What a command finds, and what it may do with it as far as the sandbox has a say.
+/// The file or folder that a command finds at a path, and the access that the sandbox gives to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename = "Effective", rename_all = "kebab-case")]
 pub enum EffectiveAccess {
@@ -25,7 +25,7 @@ pub enum EffectiveAccess {
     Injected,
     /// A copy of the host's file, kept for this project, to read and to change.
     PrivateFile,
-    /// A place of the sandbox's own, empty at first, which goes with it.
+    /// A place of the sandbox's own, empty at first and gone after the run.
     Private,
     /// A place of the sandbox's own, in which the command can create nothing.
     PrivateRo,

@@ -1,4 +1,5 @@
-//! Answers about a policy, read off the results of the stages. No answer decides anything again.
+//! Answers about a policy, read off the results of the stages. Answers report the decisions of the
+//! stages and make none.
 //!
 //! Each answer is a value that people read as text and tools as JSON; [`schema`] describes the
 //! JSON.

@@ -114,7 +114,7 @@ impl Git<'_> {
         let output = output_within(&mut command, PATIENCE, most).map_err(|e| match e.kind() {
             io::ErrorKind::TimedOut => failed(
                 format!("git did not answer within {} seconds", PATIENCE.as_secs()),
-                "see that `.git` holds no FIFO (`find .git -type p`), or name a file instead of a revision",
+                "make sure that `.git` holds no FIFO (`find .git -type p`), or name a file instead of a revision",
             ),
             _ => failed(format!("cannot run `{}`: {}", self.program, reason(&e)), "name a file instead of a revision"),
         })?;

@@ -19,9 +19,9 @@ const NOTHING: Origin = Origin::BuiltIn("the host is read-only");
 pub struct RuleJson {
     /// What it says. Of what belongs to every sandbox, also what no rule can say.
     pub access: EffectiveAccess,
-    /// The path that it is about on this host: it holds from there on downwards.
+    /// The path that it is about on this host. It applies to this path and everything below.
     pub at: AbsPath,
-    /// As written: a path or a pattern. Absent for what nobody wrote.
+    /// As written: a path or a pattern. Absent for a rule that no user wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<Word>,
     /// Whether it named that path, or a pattern matched it.

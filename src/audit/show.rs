@@ -40,7 +40,7 @@ pub struct Shown {
     /// Protections without which nothing starts.
     pub require: Vec<RequiredProtection>,
     pub environment: ShownEnvironment,
-    /// What is created before the start, and stays.
+    /// Paths that are created before the start and stay.
     pub created: Vec<AbsPath>,
     /// Each path at which another rule begins to decide, parents first. A path between two of them
     /// has the access of the nearest one around it.
@@ -105,7 +105,7 @@ pub struct Variable {
 #[serde(rename = "Node", rename_all = "kebab-case")]
 pub struct ShownPath {
     pub path: AbsPath,
-    /// What a command may do there.
+    /// The access of a command there.
     pub access: EffectiveAccess,
     /// What decides that.
     pub rule: RuleJson,

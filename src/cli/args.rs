@@ -70,9 +70,9 @@ pub(super) enum Subcommand {
     Report(ReportArgs),
     Private(PrivateArgs),
     Schema(SchemaArgs),
-    /// Remove what a run that was killed has left at blocked paths
+    /// Remove the placeholders of killed runs
     ///
-    /// The next run does so as well. What was changed meanwhile is left, and named.
+    /// The next run does so as well. Files that have changed since are left, and named.
     Sweep,
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -108,16 +108,15 @@ pub(super) struct Options {
     /// Print what would be executed, and execute nothing
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "shell")]
     pub print_args: Option<PrintForm>,
-    /// Become the sandbox instead of staying to supervise it: signals sent to this process end the
-    /// command, nothing is cleaned up or reported after it, and what presets keep from being made
-    /// (`.vscode`) can be made
+    /// Become the sandbox instead of supervising it: signals to this process end the command,
+    /// nothing is cleaned up or reported afterwards, and the command can create missing paths that
+    /// presets block (`.vscode`)
     #[arg(long, conflicts_with = "print_args")]
     pub exec: bool,
-    /// Put up no placeholders: what presets keep from being created while it is missing can be
-    /// created
+    /// Create no placeholders: the command can create missing paths that presets block
     ///
-    /// For a home that cannot be written: placeholders are noted in the state folder. What the
-    /// command creates is reported.
+    /// For a home that cannot be written: placeholders are noted in the state folder. Paths that
+    /// the command creates are reported.
     #[arg(long)]
     pub no_placeholders: bool,
     #[command(flatten)]
@@ -131,7 +130,7 @@ pub(super) struct Options {
     /// flag. There this flag silences the warning.
     #[arg(long)]
     pub allow_root: bool,
-    /// Show what each stage came to, on standard error
+    /// Show the result of each stage, on standard error
     #[arg(long, global = true)]
     pub debug: bool,
     /// Do not show warnings
@@ -178,7 +177,7 @@ pub(super) struct RuleArgs {
     pub exclude: Vec<OsString>,
     /// Let the command read FROM at the path TO, in this run alone; repeatable
     ///
-    /// What the host has at TO stays as it is. The first `:` ends FROM.
+    /// The host's file at TO stays as it is. The first `:` ends FROM.
     #[arg(long, value_name = "FROM:TO", value_parser = OsStringValueParser::new().try_map(from_and_to))]
     pub inject: Vec<(OsString, OsString)>,
     /// Turn a preset on, or off with `!NAME`; repeatable
@@ -226,7 +225,7 @@ impl From<HomeArg> for Home {
 pub(super) enum BaseArg {
     /// All folders of the host
     Host,
-    /// What programs need to start
+    /// The folders that programs need to start
     Minimal,
 }
 
@@ -259,8 +258,8 @@ pub(super) struct MountArgs {
     /// Run on bwrap alone, without the guard that compares and locks the mounts
     ///
     /// Gives up: locked mounts (a directory handed from one sandbox to another outlives them), the
-    /// check that the mounts are those that were printed, more than some 2,000 rules, and handlers
-    /// of the command for Ctrl-C and SIGTERM.
+    /// check that the mounts are those in the plan, policies with more than some 2,000 rules, and
+    /// handlers of the command for Ctrl-C and SIGTERM.
     #[arg(long)]
     pub no_guard: bool,
 }
@@ -329,8 +328,8 @@ fn merge(options: &mut Options, behind: &ArgMatches) {
     *allow_root |= one(behind, "allow_root").unwrap_or(false);
 }
 
-/// The definition of the command line. Flags of the policy can stand before a subcommand or behind
-/// it; the help of the program lists them, and those of the subcommands would repeat them.
+/// The definition of the command line. Flags of the policy can come before a subcommand or after
+/// it. Only the help of the program lists them; the help of each subcommand would repeat them.
 pub(super) fn definition() -> Command {
     let program = Arguments::command();
     let of_run: Vec<_> = program.get_arguments().map(|flag| flag.get_id().clone()).collect();

@@ -16,11 +16,11 @@ use super::output::Output;
 
 /// Validate configuration files and show everything that is wrong at once
 ///
-/// Without FILE: the files that a run here would use. Exit code 1 when there are errors.
+/// Without FILE: the files that a run here would use. The exit code is 1 if there are errors.
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckArgs {
-    /// A project file to validate, as it would apply in its own folder; a folder stands for its
-    /// `.agent-sandbox.toml`. With `--cwd DIR` it is relative to DIR, and applies there
+    /// A project file to validate, as if its folder were the project; a folder stands for its
+    /// `.agent-sandbox.toml`. With `--cwd DIR`, FILE is relative to DIR, and DIR is the project
     #[arg(conflicts_with = "FileArgs")]
     file: Option<PathBuf>,
     #[command(flatten)]

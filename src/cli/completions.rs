@@ -19,7 +19,7 @@ use super::output::Output;
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct CompletionsArgs {
-    /// The shell that is to complete
+    /// The shell that reads the completions
     #[arg(value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]).try_map(|name| name.parse::<Shell>()))]
     shell: Shell,
 }

@@ -26,8 +26,8 @@ use super::style::Paint;
 ///
 /// OLD and NEW stand for the project's `.agent-sandbox.toml`. Both are compiled here, with your own
 /// files and the flags of this command line, and the two effective policies are compared at every
-/// path. A path in the list is a witness: what a command may do there differs as said. A folder
-/// stands for all below it that differs in the same way.
+/// path. At each path in the list, a command's access differs as shown. A folder stands for all
+/// paths below it that differ in the same way.
 ///
 /// Each line ends with the rule that decides by OLD and the one that decides by NEW.
 #[derive(Debug, clap::Args)]

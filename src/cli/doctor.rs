@@ -12,9 +12,8 @@ use super::style::Paint;
 ///
 /// Looks at bwrap, the kernel and the surroundings, and starts a real sandbox with the smallest
 /// command. Each line is `ok`, `limited` (it works, with less protection or comfort) or `missing`
-/// (nothing runs), with what follows from it and what to do. The project's own policy does not
-/// count, but it is said if it has errors: `agent-sandbox check` and `agent-sandbox verify` are for
-/// that.
+/// (nothing runs), with the consequence and the remedy. The project's own policy does not count,
+/// but `doctor` says if it has errors: `agent-sandbox check` and `agent-sandbox verify` examine it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct DoctorArgs {

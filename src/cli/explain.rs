@@ -24,23 +24,22 @@ use super::style::Paint;
 
 /// Say what a command may do at a path, by which rule, and why other rules lost
 ///
-/// PATH is relative to the working directory. Symlinks are followed as rules follow them. It need
-/// not exist: then it is said what would govern it, and whether the command can make it. Flags of a
-/// policy (`--rw`, `--preset`, …) count as in a run, before the subcommand or behind it. With
-/// `--env`, say whether the command gets a variable, and why; values are not shown. With
-/// `--limits`, say which limits are in force. Nothing is
-/// started, and nothing on the host is changed. Inside a sandbox, the answer is about the policy in
-/// force.
+/// PATH is relative to the working directory. Symlinks are followed as rules follow them. PATH need
+/// not exist: then `explain` names the rule that would apply to it, and says whether the command
+/// can create it. Flags of a policy (`--rw`, `--preset`, …) count as in a run, before the
+/// subcommand or after it. With `--env`, say whether the command gets a variable, and why; values
+/// are not shown. With `--limits`, say which limits are in force. Nothing is started, and nothing
+/// on the host is changed. Inside a sandbox, the answer is about the policy in force.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ExplainArgs {
-    /// What to look at
+    /// The path to explain
     #[arg(value_name = "PATH", required_unless_present_any = ["env", "show_limits"])]
     paths: Vec<OsString>,
     /// A variable of the environment to look at; may be repeated
     #[arg(long, value_name = "NAME")]
     env: Vec<OsString>,
-    /// Say which limits are in force, and how each is held
+    /// Say which limits are in force, and how each is enforced
     #[arg(id = "show_limits", long = "limits")]
     limits: bool,
     /// Print one JSON object: see `agent-sandbox schema explain`
@@ -158,7 +157,7 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
         Some(HostKind::Symlink) => ", where the host has a symlink, which is not seen inside",
         _ => "",
     };
-    // The title stands before the first line only.
+    // Only the first line has the title.
     let mut lines = |title: &str, lines: Vec<String>| {
         let titles = std::iter::once(title).chain(std::iter::repeat(""));
         let line = |(title, text)| format!("  {} {text}\n", paint.aside(format!("{title:<7}")));
@@ -217,7 +216,7 @@ fn durability(one: &Durability, is_uniform: bool, paint: Paint) -> String {
     match one {
         Durability::Directory { path } => {
             let all = if is_uniform { "all" } else { "all else" };
-            good(format!("for {all} of {path}, and what comes to be there"))
+            good(format!("for {all} of {path}, and files created there later"))
         }
         Durability::File { when_replaced, .. } => {
             let then = match when_replaced {
@@ -231,14 +230,14 @@ fn durability(one: &Durability, is_uniform: bool, paint: Paint) -> String {
             warning(format!("for the file that is there at the start: one that replaces it on the host {then}"))
         }
         Durability::Pattern => {
-            warning("by a pattern, which is expanded at the start: what would match later is not covered".to_owned())
+            warning("by a pattern, which is expanded at the start: files that match later are not covered".to_owned())
         }
         Durability::HardLinked { names } => {
             bad(format!("the file has {names} names (hard links), and only this one is covered"))
         }
         Durability::Injected { from, placeholder } => {
             let from = from.as_ref().map_or("a text of the policy".to_owned(), ToString::to_string);
-            let stands = if *placeholder { "; a placeholder stands there on the host meanwhile" } else { "" };
+            let stands = if *placeholder { "; during the run there is a placeholder on the host" } else { "" };
             good(format!("in this run alone, where {from} is read{stands}"))
         }
         Durability::Placeholder { path } => good(format!("a placeholder at {path} keeps it from being created")),

@@ -18,15 +18,15 @@ use super::output::Output;
 
 /// Write a commented `.agent-sandbox.toml` for this project
 ///
-/// Looks at what is there: languages, settings of linters, CI, agents, files that look like
-/// secrets. Proposes a rule for each, with the reason beside it. The file only tightens what holds
-/// without it, so it needs nobody's consent; what would open something is proposed in comments. It
-/// is written to the project root, which is the nearest folder with `.git`, or the working
-/// directory. A file that is there is never overwritten.
+/// Looks at the project: languages, settings of linters, CI, agents, files that look like secrets.
+/// Proposes rules for them, each with its reason. The file only tightens the policy, so it needs no
+/// consent. Rules that would open something are proposed in comments. It is written to the project
+/// root, which is the nearest folder with `.git`, or the working directory. An existing file is
+/// never overwritten.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct InitArgs {
-    /// Print it instead of writing a file
+    /// Print the proposal instead of writing a file
     #[arg(long)]
     stdout: bool,
 }

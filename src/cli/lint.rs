@@ -16,11 +16,12 @@ use super::style::Paint;
 /// Look for rules that do nothing, and for secrets that no rule covers
 ///
 /// Compiles the policy that a run here would use, looks at the project and at well-known places of
-/// the home, and lists what somebody should look at: rules that match nothing or always lose,
-/// protected paths that the command could create, protections that hang on a link, files that look
-/// like secrets and stay readable, writable folders on PATH. The contents of files are never shown.
+/// the home, and lists suspicious parts: rules that match nothing or always lose, protected paths
+/// that the command could create, protections that depend on a link, files that look like secrets
+/// and stay readable, writable folders on PATH. The contents of files are never shown.
 ///
-/// Exit code 1 when something has to be mended (warnings, errors), 0 when there are notes at most.
+/// The exit code is 1 if there are warnings or errors, and 0 if there are only notes or no
+/// findings.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct LintArgs {

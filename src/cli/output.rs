@@ -88,7 +88,7 @@ impl Output {
         let mut stdout = io::stdout().lock();
         match stdout.write_all(text).and_then(|()| stdout.flush()) {
             Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-                let help = "make room, or write it somewhere else; what was written so far is not complete";
+                let help = "make room, or write it somewhere else; the output so far is incomplete";
                 let message = format!("cannot write the result: {}", reason(&e));
                 Err(Diagnostic::new(Code::OutputFailed, message).help(help).into())
             }
@@ -150,8 +150,8 @@ impl Output {
 
     /// Prints a warning while the command runs. The caller is the supervisor, which must not wait
     /// for a reader: the command may have stopped the terminal, or filled the pipe. On a terminal
-    /// that a program draws on, the warning would spoil the picture, so that the report at the end
-    /// must do. So it must while an earlier warning is not written.
+    /// that a program draws on, the warning would spoil the picture, so it is left to the report at
+    /// the end. It is also left to the report while an earlier warning is not written.
     pub(super) fn warn_during_run(&self, said: &Diagnostics) {
         if self.quiet || terminal::is_drawn_on(stderr()) {
             return;
@@ -200,8 +200,8 @@ fn stderr_takes_escapes() -> bool {
     io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(understands)
 }
 
-/// Writes to standard error, and returns whether all of it was written. A terminal that is stopped
-/// takes nothing, and neither does a full pipe that nobody reads.
+/// Writes to standard error, and returns whether all of it was written. A write to a stopped
+/// terminal blocks, and so does one to a full pipe that no process reads.
 ///
 /// A thread waits for the reader, and ends with the process. Other ways do not bound every wait:
 /// O_NONBLOCK would change the file description of the caller, and a terminal that belongs to

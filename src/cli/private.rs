@@ -53,7 +53,7 @@ enum PrivateAction {
 const AFTER_HELP: &str = "\
 Examples:
   agent-sandbox private list                    the copies of all projects
-  agent-sandbox private show .git/config        what the sandbox's copy has that the file has not
+  agent-sandbox private show .git/config        the keys of the copy that differ
   agent-sandbox private forget .git/config      the next run starts with the file again
   agent-sandbox private forget --project ~/old  everything that is stored for another project
 
@@ -64,7 +64,7 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &PrivateArgs, outpu
     let state = layers::state_folder(host, &session)?;
     let failed = |what: &str, e: &std::io::Error| {
         Diagnostic::new(Code::PrivateFailed, format!("cannot {what}: {}", reason(e)))
-            .help("end the runs that use it, and see that the state folder is yours alone")
+            .help("end the runs that use it, and make sure that the state folder is yours alone")
     };
     let copies =
         private::kept_copies(host, &state).map_err(|e| failed(&format!("read the copies in `{state}`"), &e))?;

@@ -10,12 +10,12 @@ use super::args::Options;
 use super::output::Output;
 use super::style::Paint;
 
-/// Show what runs in this project left behind for you to look at
+/// Show the reports of runs in this project
 ///
 /// A run ends with a report if the command created files that tools obey, planted a repository, or
 /// changed settings that name commands. The last report is kept, and so is each one that could not
-/// be shown: the next run here shows it first. This shows them whole, where a run names the first
-/// hundred paths.
+/// be shown: the next run here shows it first. A run names the first hundred paths; this command
+/// shows all of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ReportArgs {

@@ -48,7 +48,7 @@ pub(super) fn sandbox(host: &Host, options: &Options, output: &Output) -> Result
     let session = super::session(options.cwd.as_deref())?;
     if session.executable.is_none() && !options.mounts.no_guard {
         let message = "the guard is this program, and `/proc` does not say where it is";
-        let help = "see that `/proc` is mounted, or run on bwrap alone with `--no-guard`";
+        let help = "make sure that `/proc` is mounted, or run on bwrap alone with `--no-guard`";
         return Err(Diagnostic::new(Code::GuardUnavailable, message).help(help));
     }
     let sandbox = Sandbox::new(host.clone(), session, options.request());

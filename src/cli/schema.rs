@@ -13,10 +13,10 @@ use super::output::Output;
 ///
 /// An editor that knows the schema of `.agent-sandbox.toml` completes its keys and shows what they
 /// mean: put `#:schema FILE` in its first line, with what `agent-sandbox schema > FILE` has
-/// written. The others say what a program can rely on in the answers of `--json`.
+/// written. The other schemas describe the answers of `--json`, for programs.
 #[derive(Debug, clap::Args)]
 pub(super) struct SchemaArgs {
-    /// What the schema is to describe
+    /// The document that the schema describes
     #[arg(value_name = "WHAT", default_value = "config")]
     of: Described,
 }
@@ -25,23 +25,23 @@ pub(super) struct SchemaArgs {
 enum Described {
     /// `.agent-sandbox.toml`, and the other configuration files
     Config,
-    /// What `diff --json` prints
+    /// The output of `diff --json`
     Diff,
-    /// What `doctor --json` prints
+    /// The output of `doctor --json`
     Doctor,
-    /// What `explain --json` prints
+    /// The output of `explain --json`
     Explain,
-    /// What `lint --format json` prints
+    /// The output of `lint --format json`
     Lint,
-    /// What `private list --json` and `private show --json` print
+    /// The output of `private list --json` and `private show --json`
     Private,
-    /// What `report --json` prints
+    /// The output of `report --json`
     Report,
-    /// What `show --json` prints
+    /// The output of `show --json`
     Show,
-    /// What `trust --list --json` prints
+    /// The output of `trust --list --json`
     Trust,
-    /// What `verify --json` prints
+    /// The output of `verify --json`
     Verify,
 }
 

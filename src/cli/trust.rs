@@ -18,10 +18,10 @@ use super::style::Paint;
 
 /// Agree to what the project's `.agent-sandbox.toml` opens beyond your own settings
 ///
-/// Shows what the file opens, asks whether you agree, and records it: to this much, and to the
-/// file as it is now, to the byte. A file that only tightens needs no consent. A run of a file that
-/// opens more than was agreed to is refused, with the same list. Flags that go with the run go
-/// here, too.
+/// Shows what the file opens, asks whether you agree, and records your consent: to these openings,
+/// and to the exact content of the file. A file that only tightens needs no consent. A run with a
+/// file that opens more than you agreed to is refused, with the same list. Give the policy flags of
+/// the run here, too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct TrustArgs {
@@ -157,7 +157,7 @@ fn agree(host: &Host, options: &Options, yes: bool, output: &Output) -> Answered
         output.print(b"nothing was recorded\n")?;
         return Ok(false);
     }
-    // The record holds for the file as it was read above, whatever became of it since.
+    // The record is about the file as it was read above, even if the file has changed since.
     trust::record(host, &judged.compiled.layers, widening)?;
     let until = "this much, until a byte of the file changes; `agent-sandbox trust --list` shows it";
     output.print(format!("recorded: {until}\n").as_bytes())
@@ -170,7 +170,7 @@ fn asked(question: &str) -> Result<bool, Diagnostic> {
         Diagnostic::new(Code::TrustFailed, message).help(help)
     };
     if !io::stdin().is_terminal() {
-        return Err(failed("nobody can be asked: standard input is no terminal; nothing was recorded".to_owned()));
+        return Err(failed("standard input is no terminal, so you cannot be asked; nothing was recorded".to_owned()));
     }
     let unanswered = |e: io::Error| failed(format!("there was no answer: {}; nothing was recorded", reason(&e)));
     io::stderr().write_all(question.as_bytes()).map_err(unanswered)?;

@@ -168,8 +168,8 @@ pub struct RunSheet {
     pub background: bool,
     /// The command, if bwrap's arguments have no room for it.
     pub command: Option<Vec<Word>>,
-    /// Variables of the command that bwrap and the guard must not have: their loader would obey
-    /// them.
+    /// Variables of the command that bwrap and the guard must not get, because their loader would
+    /// obey them.
     pub environment: Vec<(Word, Word)>,
     /// The file or directory that must be mounted at each of these paths.
     pub identities: Vec<(AbsPath, Identity)>,

@@ -31,7 +31,7 @@ const MOST_BYTES: usize = 1 << 16;
 pub enum GitIdentity {
     /// The user's, also where the settings of git do not show.
     Host,
-    /// That of the settings that show, if any.
+    /// That of the visible settings, if any.
     None,
     /// One of the policy's.
     Own { name: String, email: String },

@@ -1,4 +1,5 @@
-//! The limits of a policy: which layer decides each one, and which a run of this kind cannot hold.
+//! The limits of a policy: which layer decides each one, and which a run of this kind cannot
+//! enforce.
 
 use std::collections::BTreeMap;
 
@@ -43,12 +44,12 @@ impl Policy {
         self.limits.get(&kind).map(|limit| limit.value.amount())
     }
 
-    /// The limits that somebody wrote.
+    /// The limits that a layer sets.
     pub fn written_limits(&self) -> impl Iterator<Item = &Setting<Limit>> {
         self.limits.values().filter(|limit| limit.origin != TMP_BY_DEFAULT)
     }
 
-    /// The size of `/tmp`, if somebody wrote one.
+    /// The size of `/tmp`, if a layer sets one.
     pub fn written_tmp(&self) -> Option<u64> {
         let is_tmp = |limit: &&Setting<Limit>| limit.value.kind() == LimitKind::Tmp;
         self.written_limits().find(is_tmp).map(|limit| limit.value.amount())
@@ -61,13 +62,13 @@ pub(crate) fn is_own_tmp(planned: &PlannedMount) -> bool {
     is_tmpfs && planned.purpose == Purpose::Base && planned.path.as_path() == places::TMP
 }
 
-/// Refuses limits that no process would hold in this run.
+/// Refuses limits that no process would enforce in this run.
 pub(super) fn check(policy: &Policy, request: &Request, guard: bool, plan: &Plan, diagnostics: &mut Diagnostics) {
     for Setting { value, origin, .. } in policy.written_limits() {
         let kind = value.kind();
         let (why, help) = match kind {
             LimitKind::Time | LimitKind::Output | LimitKind::Memory | LimitKind::Cpus if request.exec => {
-                ("the supervisor sees to it, and `--exec` leaves none", "remove `--exec`, or the limit")
+                ("the supervisor enforces it, and `--exec` leaves none", "remove `--exec`, or the limit")
             }
             // The supervisor looks at the cgroup while the guard waits.
             LimitKind::Processes | LimitKind::FileSize | LimitKind::Memory | LimitKind::Cpus if !guard => (
@@ -83,7 +84,7 @@ pub(super) fn check(policy: &Policy, request: &Request, guard: bool, plan: &Plan
     }
 }
 
-/// Says that a limit cannot be held.
+/// Says that a limit cannot be enforced.
 pub(crate) fn unavailable(kind: LimitKind, why: &str) -> Diagnostic {
-    Diagnostic::new(Code::LimitUnavailable, format!("the limit `{kind}` cannot be held: {why}"))
+    Diagnostic::new(Code::LimitUnavailable, format!("the limit `{kind}` cannot be enforced: {why}"))
 }

@@ -174,7 +174,7 @@ fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
     let blocks = |rule: &&Arc<Rule>| rule.if_missing == IfMissing::Block && rule.layer > LayerKind::Preset;
     for rule in policy.rules.iter().filter(blocks) {
         let message = format!(
-            "`{}` cannot be blocked: `--exec` and `--no-placeholders` put up no placeholder",
+            "`{}` cannot be blocked: `--exec` and `--no-placeholders` create no placeholder",
             escape_for_display(&rule.text)
         );
         let help = "run without that flag, or take `if-missing = \"block\"` out of the rule";

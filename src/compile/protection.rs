@@ -1,5 +1,5 @@
-//! What this machine cannot give: an error where the policy insists on it, a warning otherwise,
-//! never a silent lack.
+//! Protections that this machine lacks: an error if the policy requires one, and otherwise a
+//! warning.
 
 use std::collections::BTreeMap;
 

@@ -84,14 +84,14 @@ codes! {
     LiteralPath = "literal-path", Error, "A path with a variable or a name of a home in it, which stand for nothing.";
     WritableLink = "writable-link", Error, "Something would be opened through a symlink that the command can replace.";
     HiddenTarget = "hidden-target", Error, "A symlink leads to something hidden, which the rule would open.";
-    ReplaceableLink = "replaceable-link", Warning, "A protection hangs on a symlink that the command can replace.";
+    ReplaceableLink = "replaceable-link", Warning, "A protection depends on a symlink that the command can replace.";
     OtherNames = "other-names", Error, "A protected file has other names, by which it can be read or changed.";
     NoCopy = "no-copy", Warning, "A file that would be shown without its credentials is hidden instead.";
     UnplacedSocket = "unplaced-socket", Warning, "A service listens on a name that only its own process can place.";
     WritableExecutable = "writable-executable", Warning, "We ourselves lie where the command can write.";
     DanglingLink = "dangling-link", Warning, "A preset blocks a path at which a symlink leads to nothing.";
     PlaceholdersOff = "placeholders-off", Warning,
-        "Placeholders of presets cannot be put up, because our state folder cannot be written.";
+        "Placeholders of presets cannot be created, because our state folder cannot be written.";
     PlaceholderFailed = "placeholder-failed", Error, "A path that a rule blocks cannot be blocked.";
     InjectionRefused = "injection-refused", Error, "Something cannot be injected, and nothing runs without it.";
     InjectionSkipped = "injection-skipped", Warning,
@@ -99,9 +99,9 @@ codes! {
     ExcludedCwd = "excluded-cwd", Error, "The working directory would be hidden.";
 
     // The argv.
-    TooManyWords = "too-many-words", Error, "More words than bwrap accepts.";
+    TooManyWords = "too-many-words", Error, "More arguments than bwrap accepts.";
     NoDockerSocket = "no-docker-socket", Warning, "`docker = true`, and no socket was found.";
-    IncompleteForm = "incomplete-form", Warning, "A printed form that leaves out what the words need.";
+    IncompleteForm = "incomplete-form", Warning, "A printed form that leaves out something that the arguments need.";
 
     // Trust.
     UntrustedPolicy = "untrusted-policy", Error,
@@ -110,13 +110,13 @@ codes! {
     TrustFailed = "trust-failed", Error, "Consent could not be recorded.";
 
     // Comparing.
-    NoComparison = "no-comparison", Error, "One of two policies could not be had, or not be compiled.";
+    NoComparison = "no-comparison", Error, "One of two policies could not be read or compiled.";
 
     // Starting it.
     AlreadyInside = "already-inside", Error, "Started inside a sandbox.";
     RootRefused = "root-refused", Error, "Started as root without `--allow-root`, neither in a container nor in CI.";
     RootAllowed = "root-allowed", Warning, "Started as root in a container or in CI, without `--allow-root`.";
-    ForeignProject = "foreign-project", Error, "Started as root in a project that belongs to somebody else.";
+    ForeignProject = "foreign-project", Error, "Started as root in a project that belongs to another user.";
     OpenDirectory = "open-directory", Error, "A standard stream is an open directory.";
     UnsafeStream = "unsafe-stream", Error, "A standard stream gives the command more than a stream.";
     BwrapMissing = "bwrap-missing", Error, "No `bwrap` on PATH.";
@@ -126,9 +126,9 @@ codes! {
     OwnSandbox = "own-sandbox", Warning, "The command brings a sandbox of its own, which cannot work inside.";
     ProtectionMissing = "protection-missing", Warning, "This machine lacks a protection beyond mounts.";
     ProtectionRequired = "protection-required", Error, "The policy requires a protection that this machine lacks.";
-    LimitUnavailable = "limit-unavailable", Error, "A limit of the policy cannot be held here.";
+    LimitUnavailable = "limit-unavailable", Error, "A limit of the policy cannot be enforced here.";
     GuardUnavailable = "guard-unavailable", Error, "This machine does not let the guard do its work.";
-    GuardRefused = "guard-refused", Error, "What is mounted is not what was planned.";
+    GuardRefused = "guard-refused", Error, "The mounts differ from the plan.";
     CommandNotFound = "command-not-found", Error, "The command does not exist, or not inside.";
     CommandNotExecutable = "command-not-executable", Error, "The command exists and cannot be executed.";
     CreateFailed = "create-failed", Error, "A directory of an `if-missing = \"create\"` rule could not be made.";
@@ -141,11 +141,11 @@ codes! {
 
     // After it.
     CreatedDuringRun = "created-during-run", Warning,
-        "Something that a rule would have protected came to exist during the run.";
+        "Something that a rule would have protected was created during the run.";
     CommandsChanged = "commands-changed", Warning,
         "Values that name commands changed in a file that holds other state as well.";
     RepositoryRepaired = "repository-repaired", Warning,
-        "The repository would not have been one for git any more, and was repaired.";
+        "git would no longer have accepted the repository, which was repaired.";
     HiddenNextTime = "hidden-next-time", Warning, "A file differs from what git holds, and a preset hides it then.";
     NotCheckedOut = "not-checked-out", Warning,
         "git expects another version of a file that the command could not change.";
@@ -163,7 +163,7 @@ codes! {
     PrivateUnavailable = "private-unavailable", Warning, "A file that would be private is read-only instead.";
     LimitReached = "limit-reached", Warning, "The command was ended, because it reached a limit.";
     TmpFull = "tmp-full", Warning, "The private `/tmp` was full when the run ended.";
-    PlaceholderLeft = "placeholder-left", Warning, "What stood at a blocked path is no longer ours to remove.";
+    PlaceholderLeft = "placeholder-left", Warning, "The file at a blocked path is no longer our placeholder, so it was not removed.";
     UnshownReport = "unshown-report", Warning, "The report of an earlier run was never shown.";
     ReportNotKept = "report-not-kept", Warning, "The report of a run cannot be kept for later.";
     ReportUnreadable = "report-unreadable", Error, "The reports that were kept cannot be read.";
@@ -175,14 +175,14 @@ codes! {
         "A protected path is missing, and nothing stops the command from creating it.";
     RedundantRule = "redundant-rule", Note, "A rule whose surroundings give the same access.";
     GlobAsName = "glob-as-name", Warning,
-        "A pattern that somebody may have meant as a name, because something has that very name.";
+        "A pattern that may be meant as a name, because a file or folder has exactly that name.";
     UnusedPreset = "unused-preset", Warning, "A preset that is defined and that nothing names.";
     HardLink = "hard-link", Warning,
-        "A protected file has other names, by which it can be read or changed, and no rule minds.";
+        "A protected file has other names, by which it can be read or changed, and a rule accepts them.";
     VisibleSecret = "visible-secret", Warning, "A file that looks like a secret stays readable.";
     TrackedSecret = "tracked-secret", Note,
         "A file that looks like a secret stays readable, and git holds its content.";
-    HiddenTracked = "hidden-tracked", Note, "A file is hidden that git tracks, and at which it stops inside.";
+    HiddenTracked = "hidden-tracked", Note, "A hidden file is tracked by git, which stops at it inside.";
     VisibleSocket = "visible-socket", Warning, "A socket that the command can see, and so connect to.";
     WritablePath = "writable-path", Warning, "The command can put programs into a folder that is on PATH.";
     SharedStore = "shared-store", Note,

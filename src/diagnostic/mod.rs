@@ -27,7 +27,7 @@ pub struct Diagnostic {
     pub origin: Option<Origin>,
     pub details: Box<Details>,
     pub help: Option<String>,
-    /// A note, whatever the severity of the code.
+    /// Shown as a note, even if the severity of the code is higher.
     pub is_note: bool,
 }
 

@@ -14,7 +14,7 @@ pub(super) fn set(limits: &[Limit]) -> Result<(), Report> {
         let held = match *limit {
             Limit::Processes(count) => rlimits::limit_processes(count),
             Limit::FileSize(bytes) => rlimits::limit_file_size(bytes).map(|()| true),
-            other => Err(std::io::Error::other(format!("the guard cannot hold `{other}`"))),
+            other => Err(std::io::Error::other(format!("the guard cannot enforce `{other}`"))),
         };
         if !held.map_err(|e| Report::refused(&format!("the limit `{limit}`"), reason(&e)))? {
             return Err(Report::LimitRefused(limit.kind(), rlimits::why_not_processes().to_owned()));

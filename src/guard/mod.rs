@@ -1,10 +1,10 @@
 //! The guard, inside the sandbox: the last hop between bwrap and the command.
 //!
-//! bwrap makes the mounts that its argv says, and does not notice that a path changed meanwhile. A
-//! process that makes a user namespace can undo them. So bwrap starts our own binary as an ordinary
-//! process. The guard makes the masks that the argv had no room for, compares all mounts with its
-//! plan, locks them in one more namespace, gives up its capabilities, and becomes the command. It
-//! can only tighten.
+//! bwrap makes the mounts that its argv says, and does not notice that a path has changed since the
+//! policy was compiled. A process that makes a user namespace can undo them. So bwrap starts our
+//! own binary as an ordinary process. The guard makes the masks that the argv had no room for,
+//! compares all mounts with its plan, locks them in one more namespace, gives up its capabilities,
+//! and becomes the command. It can only tighten.
 #![expect(clippy::disallowed_methods, reason = "the guard runs inside, with the rights of the command")]
 
 mod limits;
@@ -49,7 +49,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
     let Err(failure) = started;
     match supervisor {
         Some(supervisor) => {
-            // If this fails, the supervisor is gone, and nobody is left to tell.
+            // If this fails, the supervisor is gone, and no process would receive a report.
             let _ = report::send(supervisor.as_fd(), &failure);
             ExitCode::from(exit_code::OWN_FAILURE)
         }
@@ -112,7 +112,7 @@ fn start(
         finish_mounts(plan, &verifier)?;
     }
     limits::set(&call.limits)?;
-    // The supervisor looks at the host once more while the guard does the rest.
+    // The supervisor looks at the host again while the guard does the rest.
     tell(supervisor, &Report::Ready)?;
     if !ablate::is_off(Mitigation::RootCapabilities) {
         capabilities::drop_capabilities().map_err(|e| Report::refused("capabilities", reason(&e)))?;

@@ -92,8 +92,9 @@ impl Report {
                 Diagnostic::new(Code::GuardUnavailable, format!("the guard cannot work on this machine: {why}"))
                     .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up")
             }
-            Self::LimitRefused(kind, why) => unavailable(*kind, why)
-                .help("`agent-sandbox doctor` says which limits this machine holds; remove this one to run without it"),
+            Self::LimitRefused(kind, why) => unavailable(*kind, why).help(
+                "`agent-sandbox doctor` says which limits this machine can enforce; remove this one to run without it",
+            ),
             Self::MountLimit(why) => {
                 Diagnostic::new(Code::GuardRefused, format!("the kernel allows no more mounts: {why}"))
                     .help("raise `fs.mount-max` with `sudo sysctl`, or exclude folders instead of the files in them")
@@ -104,10 +105,10 @@ impl Report {
             }
             Self::CannotExecute { errno, message } if *errno == Errno::NOENT.raw_os_error() => {
                 Diagnostic::new(Code::CommandNotFound, message.clone())
-                    .help("see that the interpreter it names is there and visible inside")
+                    .help("make sure that the interpreter it names is there and visible inside")
             }
             Self::CannotExecute { message, .. } => Diagnostic::new(Code::CommandNotExecutable, message.clone())
-                .help("see that it is made for this machine"),
+                .help("make sure that it is made for this machine"),
         }
     }
 }
@@ -127,7 +128,7 @@ pub fn wait_for_answer(socket: BorrowedFd) -> io::Result<Answer> {
 
 pub(crate) fn refusal(why: &str) -> Diagnostic {
     Diagnostic::new(Code::GuardRefused, format!("the sandbox is not as planned: {why}"))
-        .help("start again; a pasted command needs a run's placeholders: `--print-args=script` puts them up")
+        .help("start again; a pasted command needs a run's placeholders: `--print-args=script` creates them")
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Compares the mounts with the plan. A path may change between compiling and mounting, and
-//! `--ro-bind-try` skips a path that is gone. Whatever the cause, nothing starts on other mounts
-//! than those that the argv says.
+//! `--ro-bind-try` skips a path that is gone. Nothing starts if the mounts differ from those in the
+//! argv, for any cause.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

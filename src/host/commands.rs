@@ -136,7 +136,7 @@ pub(crate) fn words_of(command: &[u8]) -> Vec<Vec<u8>> {
     distinct(words)
 }
 
-/// The words without empty and repeated ones, and not too many.
+/// The words without empty and repeated ones, up to a limit.
 pub(crate) fn distinct(mut words: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let mut seen = BTreeSet::new();
     words.retain(|word| !word.is_empty() && seen.insert(word.clone()));

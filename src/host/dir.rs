@@ -44,7 +44,8 @@ impl Directory {
                 // Not every file system fills in the type.
                 FileType::Unknown => match statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(found) => FileType::from_raw_mode(found.st_mode),
-                    // Only this entry has gone. As an error, it would mean that the directory has.
+                    // Only this entry is gone. Callers would take the error to mean that the
+                    // directory is gone.
                     Err(Errno::NOENT) => continue,
                     Err(e) => return Err(e.into()),
                 },

@@ -146,8 +146,8 @@ pub fn placeholder_paths(host: &Host, state: &AbsPath) -> Vec<AbsPath> {
     paths
 }
 
-/// Whether the path of `record` leads to the same file, without a symlink on the way, and nobody
-/// has changed it.
+/// Whether the path of `record` leads to the same file, without a symlink on the way, and no
+/// process has changed it.
 pub fn is_unchanged(host: &Host, record: &PlaceholderRecord) -> bool {
     check_unchanged(host, record).unwrap_or(false)
 }

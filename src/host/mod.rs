@@ -310,8 +310,8 @@ impl Host {
         existing.filter(|(_, found)| found.file_type.is_dir()).map(|(at, _)| at)
     }
 
-    /// Whether root without capabilities cannot enter this directory: it belongs to another user, and
-    /// is closed to everybody else.
+    /// Whether root without capabilities cannot enter this directory: it belongs to another user,
+    /// and is closed to everybody else.
     pub fn is_closed_to_root(&self, folder: &AbsPath) -> bool {
         let found = fs::symlink_metadata(self.reached(folder.as_path()));
         found.is_ok_and(|found| found.uid() != 0 && found.mode() & 0o011 == 0)

@@ -1,8 +1,8 @@
 //! A directory of the host that is held open.
 //!
 //! Code that runs outside of the sandbox works in directories where a command may have been, and
-//! another command may change them meanwhile. So every change goes by a descriptor and one name:
-//! no symlink is followed, and a directory that was looked at is the one that is changed.
+//! another command may change them at the same time. So every change goes by a descriptor and one
+//! name: no symlink is followed, and a directory that was looked at is the one that is changed.
 #![expect(clippy::disallowed_methods, reason = "each call has a descriptor and one name")]
 
 use std::ffi::{OsStr, OsString};
@@ -233,13 +233,13 @@ impl OpenDir {
         Ok(unlinkat(&self.descriptor, entry(&name)?, AtFlags::REMOVEDIR)?)
     }
 
-    /// Gives the owner of this directory `rights`, besides those that there are.
+    /// Gives the owner of this directory `rights`, besides the existing ones.
     pub(crate) fn grant(&self, rights: Mode) -> io::Result<()> {
         let granted = Mode::from_raw_mode(self.status()?.st_mode);
         if granted.contains(rights) { Ok(()) } else { self.set_mode(granted | rights) }
     }
 
-    /// Sets the mode of this directory, also of one that nobody may search.
+    /// Sets the mode of this directory, even if no user may search it.
     pub(crate) fn set_mode(&self, mode: Mode) -> io::Result<()> {
         // A closed directory can only be opened without access, and fchmod wants access. The link
         // in `/proc` leads to this very directory, wherever it is by now.

@@ -118,7 +118,7 @@ pub(crate) fn unfit(why: &'static str) -> io::Error {
 
 fn must_be_ours(found: &Stat) -> io::Result<()> {
     if found.st_uid != rustix::process::geteuid().as_raw() && found.st_uid != 0 {
-        Err(unfit("it belongs to somebody else"))
+        Err(unfit("it belongs to another user"))
     } else if Mode::from_raw_mode(found.st_mode).intersects(Mode::WGRP | Mode::WOTH) {
         Err(unfit("others can write there"))
     } else {

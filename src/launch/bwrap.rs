@@ -63,7 +63,7 @@ pub(super) fn refuse_planted(compiled: &Compiled, name: &str, found: &Resolved) 
 /// one without [`SIZE`] for a policy `with_tmp`, which limits `/tmp`.
 pub(super) fn sufficient_flags(bwrap: &AbsPath, with_tmp: bool) -> Result<BTreeSet<String>, Diagnostic> {
     let flags = flags(bwrap)?;
-    // A program without any flag is not bubblewrap. It fails by itself and says why.
+    // A program whose help names no flag is not bubblewrap. It fails by itself and says why.
     if flags.is_empty() || (flags.contains(PERMS) && (flags.contains(SIZE) || !with_tmp)) {
         return Ok(flags);
     }

@@ -61,7 +61,7 @@ pub(super) fn check(
         }
         None => Diagnostic::new(Code::CommandNotFound, format!("`{shown_name}` was not found")).help(
             if name.as_bytes().contains(&b' ') {
-                "give the command and its arguments as words of their own, or use `sh -c`"
+                "give the command and each argument separately, or use `sh -c`"
             } else {
                 "check the spelling and PATH"
             },

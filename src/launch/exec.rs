@@ -35,7 +35,7 @@ fn is_for_loader(name: &OsStr) -> bool {
         || ["GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH"].iter().any(|other| name == *other)
 }
 
-/// `more` are further file descriptors, under the numbers that they shall have.
+/// `more` are further file descriptors, each with the number that it gets.
 pub(super) fn bwrap_command(argv: &Argv, more: Vec<(OwnedFd, RawFd)>, streams: &Streams) -> io::Result<Command> {
     fd::close_on_exec()?;
     // The run sheet carries a command for which bwrap has no room.
@@ -91,8 +91,9 @@ pub(super) fn exec(argv: &Argv, sheet: RunSheet) -> Diagnostic {
 }
 
 pub(super) fn cannot_prepare(error: &io::Error) -> Diagnostic {
-    Diagnostic::new(Code::StartFailed, format!("cannot prepare the descriptors of bwrap: {}", reason(error)))
-        .help("see that `/proc` and `/dev/null` are there, and that no limit is in the way (`ulimit -n`, `ulimit -f`)")
+    Diagnostic::new(Code::StartFailed, format!("cannot prepare the descriptors of bwrap: {}", reason(error))).help(
+        "make sure that `/proc` and `/dev/null` are there, and that no limit is in the way (`ulimit -n`, `ulimit -f`)",
+    )
 }
 
 pub(super) fn cannot_execute(bwrap: &AbsPath, error: &io::Error) -> Diagnostic {

@@ -237,8 +237,8 @@ impl<'a> Reports<'a> {
             .help(format!("look yourself for what the run changed, and remove `{at}`"))
     }
 
-    /// Notes that the user has seen a report. If that fails, the report is shown once more. The
-    /// last one that was shown has this name already.
+    /// Notes that the user has seen a report. If that fails, the report is shown again. The last
+    /// one that was shown has this name already.
     pub(crate) fn note_shown(&self, name: &str) {
         let _ = KIND.rename(self.host, self.state, name, &format!("{}.json", self.hash()));
     }

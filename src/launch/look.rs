@@ -157,8 +157,8 @@ fn directories(host: &Host, plan: &GuardPlan) -> BTreeSet<AbsPath> {
     directories
 }
 
-/// Looks at the files and directories that the mounts mean. The last step before bwrap starts:
-/// the guard and the supervisor notice every later change. Without a guard nobody compares.
+/// Looks at the files and directories that the mounts mean. The last step before bwrap starts: the
+/// guard and the supervisor notice every later change. Without a guard no process compares.
 pub(super) fn look(host: &Host, argv: &Argv) -> Result<Look, Diagnostic> {
     let Some(guard) = &argv.guard else { return Ok(Look::default()) };
     Look::now(host, &guard.plan).map_err(|CannotLook { path, error }| {

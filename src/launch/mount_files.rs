@@ -81,7 +81,7 @@ fn provide_content(folder: &OpenDir, name: &OsStr, content: &[u8]) -> io::Result
     replace(folder, name, |new| {
         let mut file = folder.make_file(new, OFlags::WRONLY, MODE)?;
         file.write_all(content)?;
-        // Whatever the caller's umask is.
+        // The mode must not depend on the caller's umask.
         Ok(fchmod(&file, MODE)?)
     })
 }
@@ -243,7 +243,7 @@ mod tests {
         let file = scene.folder().join("masked");
         assert!(fs::symlink_metadata(&file).unwrap().file_type().is_socket());
         assert_eq!(mode(&file), 0);
-        // A mask that somebody opened up is made anew.
+        // If another process has changed the mode of a mask, the mask is made anew.
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         scene.write(&[mask()]);
         assert_eq!(mode(&file), 0);

@@ -81,8 +81,9 @@ pub(super) fn ready_to_supervise(
 /// Writes the files of ours that bwrap binds, if they are missing.
 pub(super) fn write_mount_files(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     mount_files::write(host, &compiled.layers.state, &argv.files).map_err(|e| {
-        Diagnostic::new(Code::StartFailed, e.to_string())
-            .help("see that the state folder can be written, that the disk is not full, and that `ulimit -f` allows it")
+        Diagnostic::new(Code::StartFailed, e.to_string()).help(
+            "make sure that the state folder can be written, that the disk is not full, and that `ulimit -f` allows it",
+        )
     })
 }
 

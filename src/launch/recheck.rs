@@ -1,5 +1,5 @@
-//! Comparing once more before the command starts. Commands in other sandboxes may change the
-//! project while this run looks for the paths that rules mean, and until they are mounted.
+//! The comparison before the command starts. Commands in other sandboxes may change the project
+//! while this run looks for the paths that rules mean, and until they are mounted.
 
 use std::ffi::OsString;
 
@@ -18,7 +18,7 @@ use crate::placeholders::ActivePlaceholders;
 /// How often the supervisor compares while another process changes the same directories.
 const COMPARISONS: usize = 20;
 
-/// What the argv of a run was made from, and how the host looked then.
+/// The input from which the argv of a run was compiled, and the state of the host at that time.
 pub struct Recheck<'a> {
     pub host: &'a Host,
     pub session: &'a Session,
@@ -99,14 +99,14 @@ impl<'a> Recheck<'a> {
     }
 }
 
-/// bwrap's arguments, but for the guard's own files.
+/// bwrap's arguments, except the guard's own files.
 fn mounts(argv: &Argv) -> Vec<&[OsString]> {
     let is_of_guard = |words: &&[OsString]| words.last().is_some_and(|at| at == places::PLAN || at == places::MASKED);
     argv.operations.iter().map(|operation| operation.words.as_slice()).filter(|words| !is_of_guard(words)).collect()
 }
 
-/// The guard's own mounts, but for the sockets of services: they come and go without any command,
-/// and one that appears after the start is not hidden in any case.
+/// The guard's own mounts, except those of services' sockets: services create and remove these at
+/// any time, and one that appears after the start is not hidden anyway.
 fn steps(argv: &Argv) -> Vec<&Tightening> {
     let overflow = argv.guard.iter().flat_map(|guard| &guard.plan.overflow);
     overflow.filter(|step| !matches!(step, Tightening::MaskIfThere(_))).collect()

@@ -70,8 +70,8 @@ enum PlannedCover {
 
 impl Restorer {
     /// Watches the files that the policy protects. The caller does so before the command starts,
-    /// and before it compares the host once more, so that no replacement is missed. The warning
-    /// names files that are not watched.
+    /// and before it compares the host again, so that no replacement is missed. The warning names
+    /// files that are not watched.
     pub(super) fn start(
         host: &Host,
         compiled: &Compiled,
@@ -191,7 +191,7 @@ impl ProtectedFile {
         };
         let attempt = || namespaces.cover(directory, &self.name, cover);
         let covered = match attempt() {
-            // The file was replaced once more after it was opened.
+            // The file was replaced again after it was opened.
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => attempt(),
             covered => covered,
         };

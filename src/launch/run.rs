@@ -81,7 +81,7 @@ pub(crate) trait FrontEnd {
     /// Shows a warning while the command runs, without waiting. The report repeats it.
     fn warn_during_run(&mut self, _said: &Diagnostics) {}
 
-    /// The standard streams of the command. Called when all placeholders stand.
+    /// The standard streams of the command. Called when all placeholders exist.
     fn streams(&mut self, _prepared: &Prepared) -> Result<GivenStreams, Diagnostic> {
         Ok(GivenStreams::default())
     }
@@ -307,7 +307,8 @@ impl Sandbox {
     }
 
     /// Runs the command under a supervisor. When this returns, no process inside is alive, and the
-    /// placeholders and traces are gone. Signals wait meanwhile, so that none leaves them behind.
+    /// placeholders and traces are gone. Signals stay blocked during that time, so that no signal
+    /// leaves placeholders behind.
     fn supervise(
         &self,
         prepared: &Prepared,
@@ -400,7 +401,7 @@ impl<'a> RunHooks<'a> {
         self.watch.as_ref()?.unclear.as_ref().map(|unclear| format!("cannot look at {unclear}"))
     }
 
-    /// After the guard has made its mounts, before the supervisor compares the host once more.
+    /// After the guard has made its mounts, before the supervisor compares the host again.
     /// `namespaces` are the command's, if the supervisor may enter them.
     pub(super) fn watch_replacements(&mut self, namespaces: Option<&Namespaces>) {
         let (restorer, warning) = Restorer::start(self.recheck.host, self.compiled, namespaces);
@@ -442,15 +443,15 @@ impl<'a> RunHooks<'a> {
         Ok(answer)
     }
 
-    /// After bwrap has failed before the guard started: says what has changed on the host, if
-    /// another start may succeed.
+    /// Called if bwrap failed before the guard started: names the change on the host, if another
+    /// start may succeed.
     pub(super) fn difference(&self) -> Option<String> {
         self.recheck.difference()
     }
 
-    /// When no process inside is alive any more. `close(true)` makes all mounts of the sandbox
-    /// read-only for processes elsewhere that hold a directory of it open, and then lets them go;
-    /// `close(false)` only lets them go. `said` is about limits.
+    /// Called when no process inside is alive any more. `close(true)` makes all mounts of the
+    /// sandbox read-only for processes elsewhere that hold a directory of it open, and then lets
+    /// them go; `close(false)` only lets them go. `said` is about limits.
     pub(super) fn after_exit(&mut self, close: impl FnOnce(bool) -> io::Result<()>, said: Vec<Diagnostic>) {
         let gaps = self.restorer.as_mut().map(Restorer::end).unwrap_or_default();
         self.said = self.placeholders.take().map(|active| active.finish_while_others_run(close)).unwrap_or_default();
@@ -458,7 +459,7 @@ impl<'a> RunHooks<'a> {
         if let Some(watch) = self.watch.as_mut().filter(|_| self.may_have_run) {
             watch.gaps = gaps;
             watch.finish(self.recheck.host, self.compiled, &mut self.said);
-            // This run alone knows what it found until now.
+            // Only this run knows its findings so far.
             self.report.keep(&self.said);
             ablate::pause(Point::BeforePrivate);
             let Recheck { host, session, .. } = self.recheck;

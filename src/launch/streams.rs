@@ -70,8 +70,8 @@ impl Streams {
         Ok(())
     }
 
-    /// Moves the caller's place in each file to where the command's was, for a process that reads
-    /// on (`{ agent-sandbox -- head -1; cat; } < file`).
+    /// Moves the caller's offset in each file to the command's last offset, for a process that
+    /// reads on (`{ agent-sandbox -- head -1; cat; } < file`).
     pub(super) fn hand_back(&self) {
         for ((stream, _), again) in of_caller().into_iter().zip(&self.0) {
             if let Some(place) = again.as_ref().and_then(|again| seek(again, SeekFrom::Current(0)).ok()) {

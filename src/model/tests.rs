@@ -192,7 +192,7 @@ fn a_hidden_mount_keeps_the_directory_of_the_host_that_it_is_on() {
         format!("--ro-bind / / {pins} {PROTECTED}"),
         format!("--ro-bind / / --tmpfs /r --bind /r /r {pins} {PROTECTED}"),
         format!("--ro-bind / / {pins} --tmpfs / {PROTECTED}"),
-        // What is mounted does not matter, only what it is put on.
+        // The mounted file does not matter, only the mount point.
         format!("--ro-bind / /x --tmpfs /x/r/a --ro-bind /r /y --ro-bind /etc /y/a/b {PROTECTED}"),
     ] {
         assert_eq!(renamable(&flags), ["/r/n"], "{flags}");

@@ -16,10 +16,10 @@ pub(crate) fn cannot_put_up(compiled: &Compiled, PutUpError { path, error }: &Pu
         Some(placeholder) => {
             Diagnostic::new(Code::PlaceholderFailed, format!("cannot put a placeholder at `{path}`: {why}"))
                 .at(&placeholder.origin)
-                .help("see that the folder can be written, or take `if-missing = \"block\"` out of the rule")
+                .help("make sure that the folder can be written, or take `if-missing = \"block\"` out of the rule")
         }
         None => {
-            let message = format!("cannot note what is put up for the run in `{path}`: {why}");
+            let message = format!("cannot note the placeholders of the run in `{path}`: {why}");
             Diagnostic::new(Code::PlaceholderFailed, message)
                 .help("make the folder writable, or name another with XDG_STATE_HOME")
         }

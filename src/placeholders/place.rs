@@ -27,7 +27,7 @@ pub(crate) fn make(host: &Host, path: &AbsPath, content: Option<&[u8]>) -> io::R
     };
     let held = folder.open_itself(name)?;
     let identity = Identity::of_stat(&fstat(&held)?);
-    // A command of another run may have replaced it meanwhile.
+    // A command of another run may have replaced it in the meantime.
     if Identity::of_stat(&made) != identity {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
@@ -109,7 +109,7 @@ fn try_remove(host: &Host, record: &PlaceholderRecord) -> io::Result<RemovalOutc
     let (folder, name) = OpenDir::parent_of(host, &record.path)?;
     let Some(found) = folder.stat(name)? else { return Ok(RemovalOutcome::Gone) };
     if Identity::of_stat(&found) != record.identity {
-        return left("something else stands there now");
+        return left("something else is there now");
     }
     let removed = match record.content() {
         None => folder.remove_dir(name),

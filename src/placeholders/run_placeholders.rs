@@ -18,7 +18,7 @@ use super::removal::{Outcomes, holds_one_of, remove_all, remove_temporary, unfin
 use super::runs::{self, OtherRun, RecordsByPath, RunJournal};
 use super::trees::{Tree, trees};
 
-/// The path that could not be put up or written, and the reason.
+/// The path that could not be created or written, and the reason.
 #[derive(Debug)]
 pub(crate) struct PutUpError {
     pub path: AbsPath,

@@ -1,8 +1,8 @@
 //! Writing and locking the journals of runs.
 //!
-//! A run holds a lock on its own journal until it ends, however it ends. A process that changes
-//! journals or placeholders holds the lock of the folder meanwhile, so no other process sees a
-//! half-made state.
+//! A run holds a lock on its own journal until it ends, however it ends. A process holds the lock
+//! of the folder while it changes journals or placeholders, so no other process sees a half-made
+//! state.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -164,8 +164,8 @@ pub(crate) fn others(host: &Host, state: &AbsPath, own: Option<&AbsPath>) -> io:
     journals.filter_map(|path| other(host, path).transpose()).collect()
 }
 
-/// `None` for a journal that has gone meanwhile. A journal of another user counts as one of a live
-/// run.
+/// `None` for a journal that another run has removed. A journal of another user counts as one of a
+/// live run.
 fn other(host: &Host, path: AbsPath) -> io::Result<Option<OtherRun>> {
     let (folder, name) = OpenDir::parent_of(host, &path)?;
     let read = || -> io::Result<_> {

@@ -8,8 +8,8 @@ use crate::policy::{AbsPath, places, sha256};
 pub struct PrivateFile {
     pub format: FileFormat,
     pub leaving: &'static [LeavingKey],
-    /// The variable by which the program finds the file. It names the copy, for a program that
-    /// renames a new file over the path and would get EBUSY at a link.
+    /// The variable by which the program finds the file. The variable names the copy, for a program
+    /// that would rename a new file over the path: at a link it would get EBUSY.
     pub variable: Option<&'static str>,
 }
 

@@ -38,8 +38,8 @@ pub enum IfMissing {
     Error,
     /// A directory is made there before the start. Not for globs.
     Create,
-    /// The command cannot create it: a placeholder stands there during the run. A path that ends
-    /// with `/` is a directory. For `ro` and `exclude`, not for globs.
+    /// The command cannot create it: there is a placeholder during the run. A path that ends with
+    /// `/` is a directory. For `ro` and `exclude`, not for globs.
     Block,
 }
 
@@ -51,7 +51,7 @@ pub enum HardLinks {
     /// Nothing runs.
     #[default]
     Refuse,
-    /// The name that the entry gives is protected; the others are your business.
+    /// The name that the entry gives is protected; the other names are not.
     Allow,
 }
 
@@ -59,7 +59,7 @@ pub enum HardLinks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerKind {
-    /// What every sandbox has, whatever the rules.
+    /// A part of every sandbox, which depends on no rule.
     Base,
     Preset,
     System,
@@ -193,8 +193,7 @@ pub enum Mask {
     /// It reads as this text. For files that tools require once they exist: cargo and twine stop at
     /// a credentials file that they may not open, even if they do not need it.
     Reads(&'static str),
-    /// An empty folder of the sandbox's own stands there, which the command can write, except at
-    /// `/`.
+    /// An empty folder of the sandbox's own covers it. The command can write it, except at `/`.
     OwnPlace,
     /// It reads as a copy without its credentials. For files that hold settings as well, which
     /// tools need. A file without credentials is left alone, and one that is unclear is denied.
@@ -242,7 +241,7 @@ pub struct Refinements {
     /// A missing path is blocked only where one of these paths of the home exists (SPEC M6).
     /// Without any, always.
     pub in_use: &'static [&'static str],
-    /// What the run created at this path is moved aside when it ends (SPEC R1).
+    /// A file that the run created at this path is moved aside when the run ends (SPEC R1).
     pub moved_aside: bool,
     /// A missing path is created if this program is on the caller's PATH, with `*` always (SPEC
     /// P9).

@@ -64,9 +64,9 @@ pub(super) enum CannotReplace {
     Io(#[from] io::Error),
 }
 
-/// Puts `text` in the place of the host's file, or where there is none, by a rename. Fails if the
-/// file is no longer `before`, belongs to another user, or if `lock` exists, the name under which
-/// the new file is made.
+/// Replaces the host's file by one with `text`, or creates it, by a rename. Fails if the file is no
+/// longer `before`, belongs to another user, or if `lock` exists, the name under which the new file
+/// is made.
 pub(super) fn replace(
     host: &Host,
     path: &AbsPath,

@@ -23,9 +23,9 @@ fn listed(file: &PrivateFile, key: &Key) -> Option<&'static LeavingKey> {
     file.leaving.iter().find(|listed| matches(listed, key))
 }
 
-/// Takes back what would leave by halves. An emptied copy lost other keys as well, so its removals
-/// are none that the command meant. A branch to merge means nothing without its remote, and a
-/// remote alone would send a plain `git push` elsewhere.
+/// Takes back what would leave by halves. An emptied copy lost other keys as well, so the command
+/// did not mean to remove the listed ones. A branch to merge means nothing without its remote, and
+/// a remote alone would send a plain `git push` elsewhere.
 pub(super) fn keep_halves(file: &PrivateFile, leaving: &mut KeyChanges, kept: &mut KeyChanges, host: &Entries) {
     let is_emptied = kept.iter().any(|(key, values)| values.is_empty() && listed(file, key).is_none());
     let together: BTreeSet<Key> = leaving.iter().map(|(key, _)| key.clone()).collect();

@@ -1,4 +1,4 @@
-//! Three-way merge by key. Pure but for git's writer.
+//! Three-way merge by key. Pure, except for git's writer.
 
 use super::formats::{Entries, FormatError, GitProgram, Key, KeyChanges, Syntax, Values};
 use crate::policy::private::MAX_BYTES;
@@ -62,7 +62,7 @@ pub(super) struct Merged {
     pub conflicts: Vec<Key>,
 }
 
-/// Takes the host's changes over into the copy.
+/// Applies the host's changes to the copy.
 pub(super) fn merge(
     syntax: Syntax,
     base: &[u8],

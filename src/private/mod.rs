@@ -154,7 +154,7 @@ struct FileSync<'a> {
     store: &'a Store,
     git: Option<GitProgram>,
     compiled: &'a Compiled,
-    /// No other run uses the copy, so nobody is writing it.
+    /// No other run uses the copy, so no process is writing it.
     is_alone: bool,
 }
 
@@ -307,7 +307,7 @@ impl FileSync<'_> {
         let text = merge::apply(syntax, host, changes, self.git.as_ref()).map_err(|e| e.to_string())?;
         let mut lock = path.file_name().unwrap_or_default().to_owned();
         if syntax == Syntax::Git {
-            // git's own lock: no git on the host writes meanwhile.
+            // git's own lock keeps a git on the host from writing at the same time.
             lock.push(".lock");
         } else {
             lock.push(".agent-sandbox");

@@ -89,7 +89,7 @@ impl Store {
         Self::at(folder, host.real(&path))
     }
 
-    /// Opens the folders of all projects. Without any there are none.
+    /// Opens the folders of all projects. Empty if there are no notes.
     pub(super) fn all(host: &Host, state: &AbsPath) -> io::Result<Vec<Self>> {
         let private = match KIND.open_folder(host, state) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -179,7 +179,7 @@ impl Store {
     /// Drops a copy and our notes on it. Everything that the command left in its folder is moved
     /// out of its sight first.
     pub(super) fn forget(&self, path: &AbsPath) -> io::Result<()> {
-        // Without the notes, the next run starts with the host's file whatever is left here.
+        // Without the notes, the next run starts with the host's file, even if a copy is left here.
         gone(fs::remove_dir_all(self.path.join(copy_id(path))))?;
         gone(self.set_aside(path).map(|_| ()))?;
         self.place_aside(path).map(|_| ())
@@ -368,7 +368,7 @@ impl UsedCopy {
 }
 
 /// While it exists, a run has mounts over files of the host. A file that is replaced loses the
-/// mounts on it, so no other run replaces it meanwhile.
+/// mounts on it, so no other run replaces it until then.
 pub(super) struct HeldFiles {
     files: Vec<(AbsPath, File)>,
     all: File,

@@ -135,7 +135,8 @@ pub(crate) enum Point<'a> {
     ReportKept,
     /// Before the directories that rules ask for are made.
     BeforeCreate,
-    /// This directory of the project's repository is none for git, and is about to be put back.
+    /// git does not accept this directory of the project's repository, which is about to be put
+    /// back.
     PutBack(&'a str),
 }
 

@@ -95,7 +95,7 @@ impl Namespaces {
         unsafe { in_child(remount) }
     }
 
-    /// Enters the namespaces from outside, which a process of the user who owns them may.
+    /// Enters the namespaces from outside. A process of the user who owns them may do so.
     pub(super) fn enter_from_outside(&self) -> io::Result<()> {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         move_into_link_name_space(self.user.as_fd(), Some(LinkNameSpaceType::User))?;

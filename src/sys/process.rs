@@ -47,7 +47,8 @@ impl Process {
     pub(crate) fn parent(&self) -> Option<Process> {
         let number = self.parent_number()?;
         let parent = Process::open(Pid::from_raw(number)?).ok()?;
-        // If this still holds, the descriptor is not of a successor with the same number.
+        // If this is still true, the descriptor does not belong to a later process with the same
+        // number.
         (self.parent_number() == Some(number)).then_some(parent)
     }
 

@@ -1,9 +1,9 @@
 //! A second opening of a file that no process can turn into one for writing.
 //!
 //! `/proc/self/fd/0` opens a file anew, with all rights that the user has on it, on the mount by
-//! which it was first opened: the host's. So the file is opened once more on a read-only mount of
-//! its own that belongs to no namespace. There, opening for writing, `fchmod` and the like give
-//! EROFS, and no process can change the mount (measured on Linux 6.18).
+//! which it was first opened: the host's. So the file is opened again on a read-only mount of its
+//! own that belongs to no namespace. There, opening for writing, `fchmod` and the like give EROFS,
+//! and no process can change the mount (measured on Linux 6.18).
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
@@ -138,7 +138,7 @@ mod tests {
             opened.seek(std::io::SeekFrom::Start(6)).unwrap();
             let again = way(opened.as_fd()).unwrap_or_else(|e| panic!("way {number}: {e}"));
             assert!(cannot_be_written(&again), "way {number}");
-            // `reopen` alone keeps the place.
+            // Only `reopen` keeps the file offset.
             let expected = if number < 2 { "first second" } else { "second" };
             assert_eq!(io::read_to_string(File::from(again)).unwrap(), expected, "way {number}");
         }

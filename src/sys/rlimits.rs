@@ -12,7 +12,8 @@ pub(crate) fn limit_file_size(bytes: u64) -> io::Result<()> {
 }
 
 /// Limits the number of processes and threads in the user namespace of this process, in which it
-/// must be alone. `false` if this kernel does not hold the limit, or counts other processes, too.
+/// must be alone. `false` if this kernel does not enforce the limit, or counts other processes,
+/// too.
 pub(crate) fn limit_processes(count: u64) -> io::Result<bool> {
     let before = getrlimit(Resource::Nproc);
     // Root of the whole machine is exempt; before Linux 5.14 all processes of the user count.
@@ -21,7 +22,7 @@ pub(crate) fn limit_processes(count: u64) -> io::Result<bool> {
     Ok(holds)
 }
 
-/// Why [`limit_processes`] may not hold.
+/// The reason why the kernel may not enforce [`limit_processes`].
 pub(crate) fn why_not_processes() -> &'static str {
     match rustix::process::getuid().is_root() {
         true => "the kernel exempts root of the machine",

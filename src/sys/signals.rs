@@ -175,8 +175,8 @@ pub(crate) fn meets_the_group(signal: Signal) -> bool {
 pub(crate) enum Shield {
     /// Those that the supervisor passes on to the command.
     Supervised,
-    /// The terminal's Ctrl-C and Ctrl-\, which are for the command. bwrap stands where the shell
-    /// looks, so a signal sent to it must still end it, and Ctrl-Z must still stop it.
+    /// The terminal's Ctrl-C and Ctrl-\, which are for the command. The shell waits for bwrap, so a
+    /// signal sent to bwrap must still end it, and Ctrl-Z must still stop it.
     Alone,
     /// Those of the caller: there is no guard to unblock others.
     No(SignalMask),
@@ -242,8 +242,8 @@ fn set_default(number: c_int) {
 
 /// `action` is SIG_DFL or SIG_IGN.
 fn set_action(number: c_int, action: libc::sighandler_t) {
-    // SAFETY: all zeros is a valid `sigaction`: no flags, an empty mask. No handler of ours is
-    // replaced, because there is none.
+    // SAFETY: all zeros is a valid `sigaction`: no flags, an empty mask. This replaces no handler
+    // of ours, because we have none.
     unsafe {
         let mut new: libc::sigaction = zeroed();
         new.sa_sigaction = action;

@@ -32,8 +32,8 @@ impl Terminals {
         Self { foreground: Foreground::now(), saved }
     }
 
-    /// Gives each terminal its settings back. A command may leave one in a state in which no report
-    /// shows.
+    /// Gives each terminal its settings back. A command may leave a terminal in a state in which no
+    /// report is visible.
     pub(crate) fn restore(&self) {
         self.foreground.iter().for_each(Foreground::take_back);
         if !ablate::is_off(Mitigation::TerminalReset) {

@@ -74,7 +74,7 @@ impl fmt::Display for Grant {
     }
 }
 
-/// A grant, and what in the project's file it comes from.
+/// A grant, and the entry of the project's file behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Granted {
     pub grant: Grant,

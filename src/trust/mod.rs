@@ -2,8 +2,8 @@
 //!
 //! A repository brings its `.agent-sandbox.toml` along, and a command inside can plant one. Such a
 //! file may always tighten. To find the paths and settings that it opens, the policy is compiled
-//! once more without it (`baseline`) and the two are compared at every path (`openings`). Each of
-//! them needs the user's consent, which is recorded where no command inside can write (`record`).
+//! again without it (`baseline`) and the two are compared at every path (`openings`). Each of them
+//! needs the user's consent, which is recorded where no command inside can write (`record`).
 
 mod baseline;
 mod grant;

@@ -21,7 +21,7 @@ fn many() -> Tree {
     tree
 }
 
-/// What SARIF 2.1.0 (OASIS, section 3) demands of the objects that are used here. Where the
+/// The demands of SARIF 2.1.0 (OASIS, section 3) on the objects that are used here. Where the
 /// standard allows no other properties than its own, those that are used are listed.
 fn required_by_sarif() -> Value {
     let object = |required: &[&str], properties: Value| json!({ "type": "object", "required": required, "properties": properties, "additionalProperties": false });

@@ -1,5 +1,5 @@
-//! `init` over many kinds of project: what is proposed is a snapshot, compiles, opens nothing, and
-//! has nothing to mend.
+//! `init` over many kinds of project: each proposal is a snapshot, compiles, opens nothing, and has
+//! no findings.
 
 use agent_sandbox::audit::init;
 use agent_sandbox::compile::request::Request;
@@ -8,7 +8,7 @@ use agent_sandbox::diagnostic::{Format, render};
 use crate::support::{Tree, session, snapshots};
 use crate::{FILE, look};
 
-/// Name, what is in the project, and whether git tracks all of it.
+/// The name, the files of the project, and whether git tracks all of them.
 const PROJECTS: &[(&str, &[&str], bool)] = &[
     ("empty", &[], false),
     (

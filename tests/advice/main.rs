@@ -1,4 +1,4 @@
-//! What `lint` finds in policies on real trees, and what `init` proposes for real projects.
+//! The findings of `lint` in policies on real trees, and the proposals of `init` for real projects.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../support/mod.rs"]

@@ -9,7 +9,7 @@ fn an_empty_project_has_no_findings() {
     assert_eq!(found_in([], "[filesystem]\npresets = ['@lint/all', '@git-strict']\n"), NOTHING);
 }
 
-/// What presets name and a host does not have is not worth a word, in a home that is used as well.
+/// Paths that presets name and the host lacks are not reported, not even in a home that is in use.
 // SPEC N2
 #[test]
 fn rules_of_built_in_presets_that_match_nothing_are_no_findings() {
@@ -138,7 +138,7 @@ fn names_that_read_as_patterns_are_told_apart() {
 #[test]
 fn a_protection_that_hangs_on_a_link_is_found_for_presets_and_patterns() {
     let dotfiles = ["home/u/dotfiles/settings.json", "home/u/.claude/settings.json -> ../dotfiles/settings.json"];
-    // What is read-only anyway can only not be private.
+    // A file that is read-only anyway loses only its private copy.
     assert_eq!(codes(dotfiles, ""), ["warning private-unavailable"]);
     let opened = codes(dotfiles, "[filesystem]\nrw = ['~/dotfiles']\n");
     assert_eq!(opened, ["warning private-unavailable", "warning replaceable-link"], "by a preset");

@@ -1,4 +1,4 @@
-//! The switches of `tests/escape` are in no ordinary build.
+//! An ordinary build does not have the switches of `tests/escape`.
 #![cfg(not(feature = "ablate"))]
 
 use std::fs;

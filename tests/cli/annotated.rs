@@ -1,7 +1,7 @@
 use crate::run;
 use crate::support::Place;
 
-/// Two things may stand at a path during a run, for opposite reasons.
+/// A run may create a file at a path for two opposite reasons.
 #[test]
 fn what_stands_at_a_path_is_said_to_block_it_or_to_be_mounted_on() {
     let place = Place::in_tmp();
@@ -14,6 +14,6 @@ fn what_stands_at_a_path_is_said_to_block_it_or_to_be_mounted_on() {
         let line = ran.out.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("{}", ran.out));
         line[start.len()..].trim_start().to_owned()
     };
-    assert_eq!(why(".claude/skills"), "# @agents: stands there during the run, so that it cannot be created");
-    assert_eq!(why(".claude/.claude.json"), "# @agents: stands there during the run, for a file to be mounted on");
+    assert_eq!(why(".claude/skills"), "# @agents: exists during the run, so that it cannot be created");
+    assert_eq!(why(".claude/.claude.json"), "# @agents: exists during the run, for a file to be mounted on");
 }

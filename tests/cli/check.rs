@@ -111,7 +111,8 @@ fn a_good_file_is_named() {
     assert_eq!((both.code, both.err.as_str(), both.out), (Some(0), "", expected));
 }
 
-/// As it would apply in its own folder: relative paths, and the way it is shown.
+/// The file is compiled for its own folder: relative paths start there, and messages name it
+/// relative to it.
 #[test]
 fn a_named_file_is_checked_from_anywhere() {
     let place = Place::in_tmp();
@@ -208,7 +209,7 @@ fn checking_needs_no_bwrap_and_creates_nothing() {
     assert!(!place.project().join("made").exists());
 }
 
-/// What `agent-sandbox schema WHAT` describes, and the name of the file in `schema/`.
+/// The document that `agent-sandbox schema WHAT` describes, and the name of the file in `schema/`.
 const SCHEMAS: &[(&str, &str)] = &[
     ("config", "agent-sandbox"),
     ("diff", "diff"),

@@ -3,7 +3,7 @@
 use crate::Ran;
 use crate::support::{Place, binary};
 
-/// One that writes to both streams: what holds at one path, and why the other cannot be looked at.
+/// One that writes to both streams: the answer for one path, and why the other cannot be looked at.
 fn explained(flags: &[&str], no_color: Option<&str>) -> Ran {
     let place = Place::in_tmp();
     place.write("home/code/project/a", "");
@@ -39,7 +39,7 @@ fn without_a_terminal_or_against_the_will_there_are_none() {
     }
 }
 
-/// What `explain` writes to a terminal, both streams together.
+/// The output of `explain` to a terminal, both streams together.
 fn on_a_terminal(flags: &[&str], no_color: Option<&str>) -> String {
     let place = Place::in_tmp();
     place.write("home/code/project/a", "");
@@ -73,7 +73,7 @@ fn help_and_mistakes_obey_as_well() {
     assert!(!has_color(&ran(&["--color=never", "--help"]).out) && !has_color(&ran(&["--help"]).out));
 }
 
-/// What holds is the same with and without colours.
+/// The answer is the same with and without colours.
 // SPEC K2
 #[test]
 fn colors_add_nothing_but_colors() {

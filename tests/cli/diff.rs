@@ -75,7 +75,7 @@ fn the_exit_code_tells_widening_alone_and_on_request() {
     assert_eq!(code(&["diff", "--exit-code", "--json", ".agent-sandbox.toml", "../../more.toml"]), Some(1));
     let same = run(&place, ["diff", "--exit-code", ".agent-sandbox.toml"]);
     assert_eq!((same.code, same.out.as_str()), (Some(0), "0 widened, 0 narrowed\n"));
-    // The flags of a policy count for both: what they decide does not differ.
+    // The flags of a policy count for both, so settings that they decide do not differ.
     assert_eq!(code(&["--network=false", "diff", "--exit-code", ".agent-sandbox.toml", "../../more.toml"]), Some(0));
     for flags in [["--config", "x"].as_slice(), &["--no-project-config"], &["--exec"], &["--no-guard"]] {
         assert_eq!(run(&place, flags.iter().chain(&["diff", "/dev/null"])).code, Some(2), "{flags:?}");
@@ -182,7 +182,7 @@ fn no_program_of_the_repository_is_run() {
     let lacking = diff();
     assert!(lacking.err.contains("the repository lacks its content"), "{}{}", lacking.out, lacking.err);
     assert!(!mark.exists());
-    // The same without our care: what was planted does run.
+    // The control, without our precautions: the planted program does run.
     let _ = place.command("git").args(["cat-file", "blob", &blob]).output().unwrap();
     assert!(mark.exists(), "the control ran nothing");
 }

@@ -168,7 +168,7 @@ fn a_command_line_is_understood_as_the_binary_does() {
     };
     let asked = request(&["--ro", "a", "--network=false", "--no-optimize", "--", "make", "--ro", "b"]).unwrap();
     assert_eq!((asked.ro, asked.network, asked.no_optimize), (vec!["a".into()], Some(false), true));
-    // What clap alone would accept.
+    // A command line that clap alone would accept.
     assert!(request(&["--network", "false"]).is_err());
     assert!(request(&["--no-optimize", "check"]).is_err());
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::Place;
 use crate::{Ran, ran, run};
 
-/// What is printed for tools, after it was held against its schema.
+/// The output for tools, after it was validated against its schema.
 pub(crate) fn checked(what: &str, ran: &Ran) -> Value {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let value: Value = serde_json::from_str(&ran.out).unwrap();
@@ -206,7 +206,7 @@ fn the_fate_of_a_variable_is_explained_without_its_value() {
         text.out,
         "GITHUB_TOKEN: unset (the command does not get it)\n  \
            rule    *_TOKEN  [@secrets]\n  \
-           source  names by which programs and CI services call tokens, passwords and keys\n  \
+           source  names that programs and CI services use for tokens, passwords and keys\n  \
            open    `pass = [\"GITHUB_TOKEN\"]` in `[env]`; in a project's file this needs consent\n\n\
          OPENAI_API_KEY: passed (the command gets your value)\n  \
            rule    OPENAI_API_KEY  [@agents]\n  \

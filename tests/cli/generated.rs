@@ -33,7 +33,7 @@ fn completions(shell: &str) -> String {
     ran.out
 }
 
-/// What bash offers for `words`, of which the last is not finished.
+/// The completions of bash for `words`, of which the last is not finished.
 fn bash_offers(place: &Place, words: &[&str]) -> BTreeSet<String> {
     // As bash does it: the function that `complete -p` names is called with the command, the last
     // word and the one before.
@@ -130,8 +130,8 @@ fn every_subcommand_has_a_page_that_names_its_flags() {
     assert!(!program.contains("__"), "words for other programs");
 }
 
-/// What a formatter could take for something else: letters that depend on the locale, and requests
-/// that do not exist.
+/// Text that a formatter could misread: letters that depend on the locale, and requests that do not
+/// exist.
 // SPEC K1
 #[test]
 fn pages_are_plain_for_every_formatter() {

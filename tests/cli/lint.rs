@@ -68,7 +68,7 @@ fn tools_get_all_findings_in_one_object() {
     assert!(sarif["runs"][0]["results"].as_array().unwrap().len() as u64 > count);
 }
 
-/// What stops a run is a finding, too, so that one command says all.
+/// An error that stops a run is a finding, too, so that one command reports everything.
 // SPEC N1
 #[test]
 fn mistakes_are_findings() {

@@ -251,7 +251,7 @@ fn flags_of_a_run_do_not_go_with_a_subcommand() {
     }
 }
 
-/// What each subcommand takes of the flags above, before it or behind it. All others are a mistake,
+/// The flags above that each subcommand takes, before it or after it. All others are a mistake,
 /// which is found before anything is done.
 #[test]
 fn each_subcommand_takes_the_flags_that_mean_something_to_it() {
@@ -327,7 +327,7 @@ fn flags_before_and_behind_a_subcommand_count_together() {
     assert!(paths.iter().any(|node| node["path"] == "/etc/hostname" && node["access"] == "exclude"));
 }
 
-/// What is a mistake in one place is a mistake in two.
+/// A mistake in one place is also a mistake in two places.
 #[test]
 fn flags_before_and_behind_a_subcommand_may_not_contradict() {
     for (words, said) in [

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::support::Place;
 use crate::{ran, run, undisturbed};
 
-/// A command that no form can carry without care.
+/// A command with arguments that need quotes in every form.
 const AWKWARD: [&str; 5] = ["printf", "%s|", "two words", "it's\n", "a\\b"];
 
 const GUARD: [&str; 2] = ["/run/agent-sandbox/guard", "__guard"];
@@ -258,7 +258,7 @@ fn annotated_lines_are_the_operations_in_groups_with_reasons() {
     });
 }
 
-/// What a run does besides executing bwrap is said before the command.
+/// Comments before the command name the other effects of a run.
 // SPEC S15
 #[test]
 fn comments_name_what_else_a_run_does() {
@@ -277,7 +277,7 @@ fn comments_name_what_else_a_run_does() {
     ] {
         assert!(printed.lines().any(|found| found == line), "{line} in {printed}");
     }
-    let placeholders = printed.lines().find(|line| line.starts_with("# a run puts up placeholders"));
+    let placeholders = printed.lines().find(|line| line.starts_with("# a run creates placeholders"));
     assert!(placeholders.unwrap().contains(&at("blocked")), "{printed}");
     assert!(!place.project().join("made").exists() && !place.project().join("blocked").exists());
 }
@@ -432,7 +432,7 @@ fn the_printed_script_does_what_a_run_does() {
     });
 }
 
-/// A directory that cannot be made keeps a run from starting, and so it does in the script.
+/// A directory that cannot be created keeps a run from starting, and also the script.
 #[test]
 fn the_printed_script_starts_nothing_without_its_directories() {
     let place = Place::in_tmp();
@@ -518,7 +518,7 @@ fn the_environment_is_printed_with_its_reasons() {
     assert_eq!(json["environment"], serde_json::json!({ "pass": ["CI", "HOME", "LANG", "PATH"], "set": { "B": "b" } }));
 }
 
-/// A name that a command gave to a file, to be read by whoever audits the next run.
+/// A name that a command gave to a file, to mislead the user who audits the next run.
 const FORGED: &[u8] = b".env.\n  --ro-bind fake fake  # ro: forged\x1b[31m \xff\x9b it's \\ \tx";
 const ESCAPED: &str = r"/.env.\n  --ro-bind fake fake  # ro: forged\x1b[31m \xff\x9b it\'s \\ \tx'";
 
@@ -549,7 +549,7 @@ fn what_people_read_cannot_be_forged_by_the_name_of_a_file() {
             let command = format!("-- echo $'{}", &ESCAPED[1..]);
             assert!(text.lines().any(|line| line.starts_with(start) && line.contains(&command)), "{text}");
         }
-        // What programs read is what is executed.
+        // The form for programs is the executed one.
         let raw = place.agent_sandbox().args(stages).arg("--print-args=nul").arg(&name).output().unwrap();
         assert!(raw.stdout.windows(4).any(|at| at == b"\x1b[31"), "{}", String::from_utf8_lossy(&raw.stdout));
     }

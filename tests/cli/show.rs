@@ -26,7 +26,7 @@ fn the_tree_and_the_object_say_the_same() {
     assert!(text.contains("network     off (--network false)"), "{text}");
 }
 
-/// Names are shown; whoever reads this need not know the caller's secrets.
+/// Names are shown, and no values: a reader must not learn the caller's secrets.
 // SPEC X7
 #[test]
 fn no_value_of_a_variable_is_shown() {

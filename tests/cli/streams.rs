@@ -8,7 +8,7 @@ use crate::support::Place;
 const PRINTING: [&[&str]; 6] =
     [&["--help"], &["-V"], &["schema"], &["check"], &["--print-args", "--", "true"], &["--print-args=annotated"]];
 
-/// Whoever read has gone before the first byte.
+/// The reader has closed the pipe before the first byte.
 #[test]
 fn a_reader_that_has_gone_is_no_failure() {
     let place = Place::in_tmp();

@@ -202,7 +202,8 @@ fn a_flag_that_does_nothing_is_pointed_out_once() {
     // Not every project has what a pattern is for.
     let pattern = said(&["--exclude", "**/*.none", "--", "true"]);
     assert!(pattern.starts_with("note[unused-rule]: `**/*.none` matches nothing here\n"), "{pattern}");
-    // What the command can make itself need not be there, and one word about a rule is enough.
+    // A path that the command can create itself need not exist, and one finding about a rule is
+    // enough.
     assert_eq!(said(&["--rw", "made-inside", "--exclude", "there", "--", "true"]), "");
     // Where the command cannot make it, it would only find a read-only file system.
     let closed = said(&["--rw", "../elsewhere", "--", "true"]);

@@ -16,7 +16,7 @@ fn widening() -> Place {
     place
 }
 
-/// Without what differs from run to run.
+/// The text without the parts that differ from run to run.
 fn stable(text: &str, place: &Place) -> String {
     let text = text.replace(place.path().to_str().unwrap(), "/PLACE");
     let records = fs::read_dir(place.home().join(".local/state/agent-sandbox/trust")).into_iter().flatten();
@@ -198,8 +198,8 @@ fn consent_is_taken_back() {
     assert_eq!(run(&place, ["trust", "--list", "--revoke"]).code, Some(2));
 }
 
-/// What a link in the place of a record leads to is not ours to remove, nor is anything in a folder
-/// that others can write.
+/// agent-sandbox removes neither the target of a link in the place of a record, nor anything in a
+/// folder that others can write.
 // SPEC T8, T9
 #[test]
 fn only_records_of_our_own_are_removed() {
@@ -233,7 +233,7 @@ fn only_records_of_our_own_are_removed() {
     assert_eq!(fs::read_dir(&moved).unwrap().count(), 1);
 }
 
-/// Flags of the policy go with it as with a run; which file it is about is no question.
+/// It takes the policy flags of a run, but no flag that chooses the file.
 #[test]
 fn trust_takes_the_flags_of_a_policy_but_no_other_file() {
     let place = widening();

@@ -1,5 +1,5 @@
-//! What is said after a run: everything but the run itself is real here, so that each word has its
-//! place.
+//! The report after a run. Everything except the run itself is real here, so that the whole text
+//! can be asserted.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -140,7 +140,7 @@ cases! {
         let (compiled, mut diagnostics) = tree.compile("/home/u/proj", &Request::default());
         let compiled = compiled.unwrap();
         let argv = compiled.argv(&crate::support::machine(), &[], &mut diagnostics);
-        // What was free while compiling is a link now.
+        // The path was free while compiling, and is a link now.
         tree.add("home/u/proj/a -> /home/u/.ssh/x");
         one(placeholders::put_up(&tree.host(), &compiled, &argv).err().unwrap())
     };
@@ -180,7 +180,7 @@ fn unshown() -> String {
     let (reader, gone) = std::io::pipe().unwrap();
     drop(reader);
     creating(&place, gone.into());
-    // The announcement alone, with an age that does not change meanwhile.
+    // The announcement alone, with an age that does not change during the test.
     let kept = fs::read_dir(place.home().join(REPORTS)).unwrap().next().unwrap().unwrap().path();
     let mut report: Value = serde_json::from_slice(&fs::read(&kept).unwrap()).unwrap();
     report["findings"] = Value::Array(Vec::new());
@@ -225,7 +225,7 @@ fn write_index(tree: &Tree, mode: u32, flags_and_name: [u8; 5]) {
     fs::write(tree.real("home/u/proj/.git/index"), index).unwrap();
 }
 
-/// What is said after a run in which the supervisor saw these files replaced.
+/// The report after a run in which the supervisor saw these files replaced.
 fn with_gaps(gaps: &[(&str, Gap)]) -> String {
     let tree = tree([]);
     let compiled = plain(&tree);
@@ -237,7 +237,7 @@ fn with_gaps(gaps: &[(&str, Gap)]) -> String {
     rendered(&said)
 }
 
-/// What is said when `change` happens between start and end.
+/// The report if `change` happens between start and end.
 fn after(tree: &Tree, text: &str, change: impl FnOnce(&Tree)) -> String {
     tree.add(&format!("home/u/proj/.agent-sandbox.toml = {text}"));
     let (compiled, diagnostics) = tree.compile("/home/u/proj", &Request::default());

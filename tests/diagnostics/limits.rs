@@ -1,4 +1,5 @@
-//! Limits: amounts that make no sense, limits that are not held here, and limits that were reached.
+//! Limits: amounts that make no sense, limits that cannot be enforced here, and limits that were
+//! reached.
 
 use std::ffi::OsStr;
 

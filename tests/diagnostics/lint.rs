@@ -1,4 +1,4 @@
-//! What `lint` finds, and what keeps `init` from writing.
+//! The findings of `lint`, and the reasons that keep `init` from writing.
 
 use agent_sandbox::audit::lint::Lint;
 use agent_sandbox::compile::request::Request;
@@ -34,7 +34,7 @@ fn with_path(path: &str) -> Session {
     session
 }
 
-/// What `init` says where `prepare` has been.
+/// The diagnostics of `init` after `prepare`.
 fn init(prepare: impl Fn(&Place)) -> String {
     let place = Place::in_tmp();
     prepare(&place);
@@ -43,7 +43,7 @@ fn init(prepare: impl Fn(&Place)) -> String {
     stderr(&output).replace(place.path().to_str().unwrap(), "/place")
 }
 
-/// A folder that nobody can write to.
+/// A folder that no user can write.
 fn close(place: &Place) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(place.project(), std::fs::Permissions::from_mode(0o555)).unwrap();

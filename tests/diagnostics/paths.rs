@@ -41,7 +41,7 @@ cases! {
         ["home/u/proj/.git/HEAD = ref: refs/heads/main", "home/u/proj/.git/objects/", "home/u/proj/.git/hooks -> away"],
         "",
     );
-    // Where the folder should be, a file stands.
+    // A file is where the folder should be.
     // SPEC M8
     PlaceholderFailed what_cannot_be_noted_cannot_be_blocked project_with(
         ["home/u/.local/state"],
@@ -192,7 +192,7 @@ fn unreadable_folder() -> String {
     stderr(&output).replace(place.path().to_str().unwrap(), "/PLACE")
 }
 
-/// `/dev` stands for a whole host here: the one place where everybody has a device.
+/// `/dev` stands for a whole host here: every machine has a device there.
 fn read_only_device() -> String {
     let request = Request { presets: vec!["!all".into()], ro: vec!["/null".into()], ..Request::default() };
     let mut diagnostics = Diagnostics::default();

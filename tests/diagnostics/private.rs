@@ -69,8 +69,8 @@ cases! {
     );
 }
 
-/// What is said after a run that leaves `copy`, while the host's file becomes `meanwhile`, and at
-/// the next start.
+/// The report after a run that leaves `copy`, while the host's file becomes `meanwhile`, and the
+/// diagnostics of the next start.
 fn after(file: &str, before: &str, meanwhile: Option<&str>, copy: &str) -> String {
     let path = format!("home/u/{file}");
     let tree = tree(["home/u/proj/.git/HEAD = ref: refs/heads/main\n"]);

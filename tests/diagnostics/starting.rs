@@ -121,7 +121,7 @@ cases! {
         let tree = tree([]);
         let session = session("/home/u/proj");
         let (compiled, mut argv) = argv(&tree, &session, &[]);
-        // What was free while compiling is taken now.
+        // The path was free while compiling, and is taken now.
         tree.add("home/u/state");
         argv.create.push(abs("/home/u/state/tool"));
         one(launch::ready(&tree.host(), &session, &compiled, &argv).unwrap_err())
@@ -168,7 +168,7 @@ fn without_perms() -> String {
     with_bwrap(script).replace("/PLACE/bin", "/usr/bin")
 }
 
-/// What a machine says that has an old kernel.
+/// The diagnostics on a machine with an old kernel.
 fn lacking(policy: &str) -> String {
     let tree = tree([&*format!("home/u/proj/.agent-sandbox.toml = {policy}")]);
     let session = Session { executable: Some(abs("/usr/bin/agent-sandbox")), ..session("/home/u/proj") };

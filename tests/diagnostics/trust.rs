@@ -1,4 +1,4 @@
-//! What the project's own file opens.
+//! The grants of the project's own file.
 
 use std::os::unix::fs::PermissionsExt;
 

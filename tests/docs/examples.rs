@@ -53,7 +53,7 @@ const HOST: [&str; 36] = [
     "tmp/",
 ];
 
-/// Compiles `text` as a project's file; whatever anyone has to say about it is a failure.
+/// Compiles `text` as a project's file; any diagnostic is a failure.
 fn assert_good(name: &str, text: &str) -> Judged {
     assert_fits_schema(name, text);
     let tree = Tree::new(HOST);

@@ -11,7 +11,7 @@ pub struct Block {
 
 struct Line<'t> {
     text: &'t str,
-    /// The fence that it stands below: its line, and the word after it.
+    /// The fence above it: its line, and the word after it.
     fence: Option<(usize, &'t str)>,
 }
 

@@ -39,7 +39,7 @@ fn sources() -> Vec<PathBuf> {
     folders.flat_map(|folder| files_in(&folder)).filter(|file| comment_marks(file).is_some()).collect()
 }
 
-/// What begins a comment in a file of this kind.
+/// The text that begins a comment in a file of this kind.
 fn comment_marks(file: &Path) -> Option<&'static str> {
     match file.extension().and_then(|extension| extension.to_str()) {
         Some("rs") => Some("//"),

@@ -21,8 +21,8 @@ const ORDER: [&str; 12] = [
     "cli",
 ];
 
-/// What an argv means is worked out without any code of the stages. So it imports the vocabulary
-/// alone, and only the rooms that compare policies with argvs import it.
+/// The model works out the meaning of an argv without any code of the stages. So it imports the
+/// vocabulary alone, and only the rooms that compare policies with argvs import it.
 const MODEL: &str = "model";
 
 fn may_import(room: &str, other: &str) -> bool {

@@ -1,4 +1,4 @@
-//! What TECHNICAL_STEERING.md says about the code base is so.
+//! TECHNICAL_STEERING.md describes the code base correctly.
 
 use std::fs;
 use std::path::{Path, PathBuf};

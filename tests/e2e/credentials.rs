@@ -79,10 +79,10 @@ fn a_rule_of_the_user_shows_the_file_itself(place: &Place) {
 fn without_a_state_folder_the_copies_are_file_descriptors(place: &Place) {
     place.write("home/.npmrc", NPMRC);
     let mut command = sandbox(place);
-    // A file stands where the folder should be.
+    // A file is where the folder should be.
     place.write("home/blocked", "");
     command.env("XDG_STATE_HOME", place.home().join("blocked"));
-    // `@caches` would put up placeholders for programs of this machine.
+    // `@caches` would create placeholders for programs of this machine.
     command.args(["--preset", "!caches", "--", "cat"]).arg(place.home().join(".npmrc"));
     let output = command.output().unwrap();
     assert_eq!(succeeded(output), COPY);

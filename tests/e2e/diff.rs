@@ -1,4 +1,4 @@
-//! What `diff` says of a path is so in a real sandbox by each of the two policies.
+//! The answers of `diff` about a path are true in a real sandbox with each of the two policies.
 
 use std::fs;
 use std::path::Path;
@@ -14,8 +14,8 @@ const OLD: &str = "rw = ['~/data']\nro = ['docs', { path = 'later', if-missing =
 const NEW: &str =
     "ro = ['keys', 'src', '~/data/sub']\nexclude = ['docs/draft', '~/vault']\nrw = ['~/data', '~/more']\n";
 
-/// `hidden`, `read-only` or `writable`: what a command finds at a file or in a folder. What is
-/// blocked cannot be written.
+/// `hidden`, `read-only` or `writable`: what a command finds at a file or in a folder. A blocked
+/// path cannot be written.
 const PROBE: &str = r#"
 for p in "$@"; do
     if [ -d "$p" ]; then

@@ -1,4 +1,4 @@
-//! The environment: what the command gets of the caller's, by every way that leads to it.
+//! The environment: the variables of the caller that the command gets, in every way to read them.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -32,7 +32,7 @@ fn env_policy(place: &Place, entries: &str) {
     policy(place, &format!("\n[env]\n{entries}\n"));
 }
 
-/// What `env -0` prints, without the variables that shells make.
+/// The output of `env -0`, without the variables that shells make.
 fn variables(printed: &[u8]) -> BTreeMap<OsString, OsString> {
     let lines = printed.split(|byte| *byte == 0).filter(|line| !line.is_empty());
     let pairs = lines.map(|line| {
@@ -163,7 +163,7 @@ fn what_is_unset_shows_nowhere(place: &Place) {
     }
 }
 
-/// What a process and all that it has started were called with, seen from the host.
+/// The arguments of a process and of all its descendants, seen from the host.
 fn command_lines(process: u32) -> Vec<u8> {
     let mut lines = fs::read(format!("/proc/{process}/cmdline")).unwrap();
     let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap();
@@ -288,7 +288,8 @@ fn the_printed_script_gives_the_environment_of_a_run(place: &Place) {
             assert_eq!(variables(&output.stdout), direct, "{shell}, {entries}");
         }
     }
-    // The script passes no more to one who has more, and leaves nothing in the shell that reads it.
+    // The script passes no variables that the caller has added since, and leaves none in the shell
+    // that reads it.
     env_policy(place, "inherit = false\nset = { CI = 'policy' }");
     let printed = stdout(&sandbox(place).args(["--print-args=script", "--", "env"]).output().unwrap());
     let script = format!("{printed}echo after $CI $LATER");

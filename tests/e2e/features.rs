@@ -16,8 +16,8 @@ for_both!(
     in_a_container_a_start_without_a_guard_is_tried_first,
 );
 
-/// A bwrap that is the real one, but for these flags: neither in its help nor understood. Its first
-/// argument goes to `calls`.
+/// The real bwrap without these flags: its help does not name them, and it does not accept them.
+/// Its first argument goes to `calls`.
 pub fn bwrap_without(place: &Place, flags: &[&str]) {
     let cases = if flags.is_empty() { "--none".to_owned() } else { flags.join("|") };
     let lines: String = flags.iter().map(|flag| format!("/^ *{flag} /d;")).collect();
@@ -52,8 +52,8 @@ fn calls(place: &Place) -> Vec<String> {
     fs::read_to_string(place.path().join("calls")).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// A guarded start is refused after it failed. The others, which nobody could explain afterwards,
-/// start nothing.
+/// A guarded start is refused after it failed. The others start nothing, because nothing could
+/// explain their failure afterwards.
 // SPEC S14
 fn a_bwrap_without_perms_is_refused(place: &Place) {
     policy(place, "exclude = ['hidden']");

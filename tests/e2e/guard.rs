@@ -1,5 +1,5 @@
-//! The guard: nothing starts on mounts that are not those that were planned, and nobody inside can
-//! undo them.
+//! The guard: nothing starts if the mounts differ from the plan, and no process inside can undo
+//! them.
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
@@ -185,7 +185,7 @@ fn a_library_of_the_guard_that_the_policy_hides_is_an_error(place: &Place) {
 // SPEC C5
 fn the_kernels_settings_cannot_be_changed(place: &Place) {
     policy(place, "");
-    // What is written is what is there, in case it works after all.
+    // The probe writes the existing content, in case the write succeeds.
     let script = "cat /proc/sys/kernel/core_pattern >/tmp/now; cat /tmp/now >/proc/sys/kernel/core_pattern && echo written; true";
     assert_eq!(shell_with(place, &[], &format!("({script}) 2>/dev/null")), "");
 }
@@ -214,7 +214,7 @@ attempt('vsock', lambda: socket.socket(40, socket.SOCK_STREAM))
 attempt('abstract', lambda: socket.socket(socket.AF_UNIX).connect('\0' + sys.argv[1]))
 "#;
 
-/// An abstract socket of the host that somebody listens on.
+/// An abstract socket of the host with a listener.
 fn abstract_listener(place: &Place) -> (UnixListener, String) {
     let name = format!("agent-sandbox-test-{}", place.path().file_name().unwrap().to_string_lossy());
     (UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap(), name)
@@ -229,7 +229,7 @@ fn what_reaches_past_mounts_is_refused(place: &Place) {
     let refused = "keyctl EPERM\nio_uring EPERM\nx32 ENOSYS\ninject EPERM\ninject EPERM\npaste EPERM\n\
         namespace ENOSPC\nvsock EPERM\nabstract EPERM\n";
     assert_eq!(said, refused);
-    // What the sandbox takes away is there outside.
+    // The abilities that the sandbox removes exist outside.
     let outside = python(&mut place.command("env"), REACH, &[&name]);
     for possible in ["keyctl done", "namespace done", "abstract done"] {
         assert!(outside.contains(possible), "{possible}: {outside}");
@@ -248,7 +248,7 @@ fn bwrap_alone_forbids_user_namespaces_and_injection(place: &Place) {
     );
 }
 
-/// Such an installation gives capabilities to nobody but root, and the guard needs none from it.
+/// Such an installation gives capabilities to root alone, and the guard needs none from it.
 // SPEC C8, Y5
 #[test]
 fn a_setuid_bwrap_has_a_guard() {
@@ -260,7 +260,7 @@ fn a_setuid_bwrap_has_a_guard() {
     fs::copy("/usr/bin/bwrap", &bwrap).unwrap();
     place.give_away();
     let root = rustix::process::getuid().is_root();
-    // Only root can make one.
+    // Only root can make a setuid bwrap.
     let mode = if root { 0o4755 } else { 0o755 };
     std::os::unix::fs::chown(&bwrap, root.then_some(0), root.then_some(0)).unwrap();
     fs::set_permissions(&bwrap, fs::Permissions::from_mode(mode)).unwrap();
@@ -276,7 +276,7 @@ fn a_setuid_bwrap_has_a_guard() {
     }
     if root {
         let output = sandbox(&place).args(["--limit", "tmp=1M", "--", "true"]).env("PATH", &path).output().unwrap();
-        failed(&output, 125, "error[limit-unavailable]: the limit `tmp` cannot be held: `");
+        failed(&output, 125, "error[limit-unavailable]: the limit `tmp` cannot be enforced: `");
         assert!(stderr(&output).contains("is setuid, and takes no `--size`"), "{}", stderr(&output));
     }
 }

@@ -1,4 +1,4 @@
-//! Whose name commits bear (SPEC section 26).
+//! The author of commits (SPEC section 26).
 
 use std::fs;
 use std::process::Command;
@@ -97,7 +97,7 @@ fn without_git_or_an_identity_nothing_is_set(place: &Place) {
     assert_eq!(variables(&mut sandbox(place), &["--home=private"]), "a@x\na@x\n", "a control character");
 }
 
-/// The host's settings count. What the command writes into its own copy does not.
+/// The host's settings count. Settings that the command writes into its own copy do not.
 // SPEC U1
 fn the_identity_of_the_repository_counts(place: &Place) {
     prepare(place);

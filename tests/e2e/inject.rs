@@ -186,7 +186,7 @@ fn an_injection_outside_of_the_project_needs_consent(place: &Place) {
     assert!(stderr(&output).contains(".claude/CLAUDE.md`: reads as something else, which is injected there"));
     place.trust();
     assert_eq!(shell(place, "cat ~/.claude/CLAUDE.md"), "mine");
-    // In the project it needs none.
+    // An injection in the project needs no consent.
     write(place, ".agent-sandbox.toml", "[[inject]]\ntext = 'mine'\nto = 'docs/CLAUDE.md'\n");
     assert_eq!(shell(place, "cat docs/CLAUDE.md"), "mine");
 }
@@ -243,7 +243,7 @@ fn a_missing_target_is_refused_where_nothing_can_be_put_up(place: &Place) {
     write(place, "source", "x");
     for flag in ["--exec", "--no-placeholders"] {
         let output = run(place, &["--inject", "source:target", flag, "--", "true"]);
-        failed(&output, 125, "put up no placeholder for it");
+        failed(&output, 125, "create no placeholder for it");
         write(place, "there", "");
         assert_eq!(shell_with(place, &["--inject", "source:there", flag], "cat there"), "x");
     }
@@ -276,13 +276,14 @@ fn a_harness_shows_the_instructions_where_the_agent_looks(place: &Place) {
     );
     assert_eq!(reads("kimi", "AGENTS.md .agents/skills/a/SKILL.md ~/.kimi-code/AGENTS.md"), "projectskilluser");
     assert_eq!(names(place), [".agents", "AGENTS.md"]);
-    // What the user has is the user's.
+    // The user's own file stays.
     place.write("home/.claude/CLAUDE.md", "own");
     write(place, ".claude/CLAUDE.md", "own");
     assert_eq!(reads("claude", "~/.claude/CLAUDE.md; ! cat CLAUDE.md 2>/dev/null"), "own");
 }
 
-/// The folder stands during the run because of the injection, and stays because of the command.
+/// The folder exists during the run because of the injection, and stays because the command filled
+/// it.
 // SPEC J3, R1
 fn a_file_beside_an_injected_one_is_reported(place: &Place) {
     write(place, ".agents/skills/a/SKILL.md", "a");

@@ -18,7 +18,7 @@ everywhere!(
     our_own_program_cannot_be_replaced,
 );
 
-/// What comes of connecting to each path, and of sending to it.
+/// The result of connecting to each path, and of sending to it.
 const CONNECT: &str = "
 import errno, socket, sys
 for path in sys.argv[1:]:
@@ -60,7 +60,7 @@ impl<'p> Services<'p> {
         [self.stream.to_str().unwrap(), self.datagram.to_str().unwrap()]
     }
 
-    /// Starts the services and, while they run, what is added to the command. In a network
+    /// Starts the services and, while they run, the command line that the caller adds. In a network
     /// namespace: sockets of the host would come and go in the tables of other tests.
     fn serve(&self) -> Command {
         let mut command = self.place.command("unshare");
@@ -82,7 +82,7 @@ impl<'p> Services<'p> {
         if self.place.uid == 0 { &["--allow-root"] } else { &[] }
     }
 
-    /// What a script prints inside.
+    /// The output of a script inside.
     fn shell(&self, script: &str) -> String {
         let mut command = self.serve();
         command.arg(binary()).args(self.flags()).args(["--", "sh", "-c", script]);
@@ -112,7 +112,7 @@ fn a_service_in_the_home_cannot_be_reached(place: &Place) {
         for network in NETWORKS {
             assert_eq!(services.inside(&[network]), REFUSED, "{folder}, {network}");
         }
-        // Nor by taking the mask away.
+        // Nor can the command reach it by removing the mask.
         let path = services.stream.display();
         let script = format!("rm -f '{path}' 2>/dev/null || mv '{path}' '{path}2' 2>/dev/null || echo refused");
         assert_eq!(services.shell(&script), "refused\n");
@@ -172,7 +172,7 @@ fn a_service_that_only_the_environment_names_cannot_be_reached(place: &Place) {
         python(&mut command, CONNECT, &services.paths())
     };
     let [stream, datagram] = services.paths().map(str::to_owned);
-    // A limit: nobody can tell.
+    // A limit: this cannot be known.
     assert_eq!(elsewhere(&[]), REACHED);
     assert_eq!(elsewhere(&[("SSH_AUTH_SOCK", stream), ("GPG_AGENT_INFO", format!("{datagram}:1:1"))]), REFUSED);
     let folder = place.home().join("run").to_str().unwrap().to_owned();
@@ -248,6 +248,6 @@ fn our_own_program_cannot_be_replaced(place: &Place) {
     let output = program.args(["--", "sh", "-c", script]).output().unwrap();
     assert!(stderr(&output).contains("warning[writable-executable]"), "{}", stderr(&output));
     assert_eq!(succeeded(output), "refused\n");
-    // The one that the tests use lies where nobody writes, and there is nothing to say.
+    // The binary of the tests lies where no rule lets the command write, so there is no warning.
     assert!(!stderr(&run(place, &["--", "true"])).contains("writable-executable"));
 }

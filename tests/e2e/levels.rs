@@ -1,5 +1,5 @@
-//! Every access level holds against every operation: what the kernel says inside, and what is left
-//! on the host.
+//! Every access level against every operation: the kernel's answer inside, and the state of the
+//! host afterwards.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::sandbox::{policy, python, sandbox, snapshot};
 use crate::support::Place;
 
-/// What each operation of `operations.py` comes to in a folder of each level: `.` is done,
-/// everything else the error.
+/// The result of each operation of `operations.py` in a folder of each level: `.` is success,
+/// anything else the error.
 ///
 /// - open: in the writable project
 /// - reopened: `rw` in something that is not, so a mount of its own, which nothing can be renamed
@@ -129,8 +129,8 @@ fn excluded_files_in_a_writable_folder_show_and_take_nothing(place: &Place) {
 
 type Answers = BTreeMap<String, String>;
 
-/// The level is writable: inside, everything comes to what it comes to without a sandbox, where
-/// renaming across the border of a mount is not asked for.
+/// The level is writable: inside, every operation has the same result as without a sandbox, except
+/// renames across the border of a mount.
 fn changes(place: &Place, folder: &str, level: &str, rules: &str) {
     let (folder, landing) = prepare(place, folder);
     let (twin, twin_landing) = prepare(place, "twin");
@@ -164,7 +164,7 @@ fn changes_nothing(place: &Place, folder: &str, level: &str, rules: &str) {
     assert_eq!((snapshot(&folder), snapshot(&landing)), before);
 }
 
-/// None of the entries is different afterwards; the folder has new ones.
+/// The entries are the same afterwards, and the folder has new ones.
 fn changes_no_file(place: &Place, folder: &str, level: &str, rules: &str) {
     let (folder, landing) = prepare(place, folder);
     policy(place, rules);
@@ -229,7 +229,8 @@ fn expected(level: &str) -> Answers {
     rows.map(|row| (row[0].to_owned(), row[column].to_owned())).collect()
 }
 
-/// What a folder holds, without times, link counts, and what was to be moved across its border.
+/// The content of a folder, without times, link counts, and files that an operation moves across
+/// its border.
 fn state(folder: &Path) -> Vec<String> {
     let without_time = |line: String| -> String {
         let (name, rest) = line.split_once(' ').unwrap();

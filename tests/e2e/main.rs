@@ -1,5 +1,5 @@
-//! The built binary on real bwrap: what a policy promises, tried by a process inside and judged on
-//! the host.
+//! The built binary on real bwrap: a process inside tests the promises of a policy, and the test
+//! judges them on the host.
 //!
 //! Most tests run in four situations: as an ordinary user and as root with `--allow-root`, each
 //! with the project below `/tmp`, which is private inside, and elsewhere.

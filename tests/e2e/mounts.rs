@@ -22,8 +22,8 @@ for_root!(
     a_socket_in_a_closed_folder_of_our_own_is_not_left_open,
 );
 
-/// Of another user, in a folder that is closed to others: outside root sees it, and inside nobody
-/// does.
+/// Of another user, in a folder that is closed to others: outside, root sees it, and inside, no
+/// process does.
 fn a_socket_where_root_may_not_go_without_capabilities_is_no_trouble(place: &Place) {
     policy(place, "");
     let closed = place.home().join("of-another-user");
@@ -56,7 +56,7 @@ fn a_socket_in_a_closed_folder_of_our_own_is_not_left_open(place: &Place) {
     assert!(stderr(&output).contains("PermissionError"), "{}", stderr(&output));
 }
 
-/// What we may not look at cannot be hidden, and the rule lets the command open it.
+/// A folder that we may not look into cannot be hidden, and the rule lets the command open it.
 #[test]
 fn a_closed_folder_around_a_service_is_not_opened() {
     situations::as_user(Place::outside_tmp, |place| {
@@ -72,7 +72,7 @@ fn a_closed_folder_around_a_service_is_not_opened() {
     });
 }
 
-/// Where another user keeps us out, nothing of ours has to be hidden.
+/// A folder of another user that is closed to us need not be hidden.
 #[test]
 fn a_link_into_a_closed_folder_of_somebody_else_hides_nothing() {
     situations::as_user(Place::outside_tmp, |place| {
@@ -116,7 +116,7 @@ fn mounts_of_the_host_are_as_open_as_what_they_lie_in(place: &Place) {
     }
 }
 
-/// Nothing can be created there, by nobody: presets need not block anything.
+/// No process can create a file there, so presets need not block anything.
 fn a_project_on_a_read_only_file_system_starts(place: &Place) {
     const HOST: &str = r#"
         set -e

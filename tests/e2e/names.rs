@@ -1,5 +1,5 @@
-//! Names that a shell, a pattern, or a program that thinks in UTF-8 would trip over: rules for them
-//! really hold.
+//! Names that shells, patterns or programs that expect UTF-8 may misread: rules for them still
+//! apply.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

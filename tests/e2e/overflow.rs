@@ -27,8 +27,8 @@ fn masks_and_read_only_binds_beyond_the_limit_hold(place: &Place) {
         write(place, format!("kept/{number}/file"), "host");
         write(place, format!("boxes/{number}/file"), "secret");
     }
-    // A read-only folder with something writable in it stays bwrap's, whatever its place in the
-    // order.
+    // bwrap always makes the mount of a read-only folder with something writable in it, at any
+    // place in the order.
     write(place, "zone/closed/open/file", "host");
     policy(place, "exclude = ['keys/*.pem', 'boxes/*']\nro = ['kept/*', 'zone/closed']\nrw = ['zone/closed/open']\n");
     let printed: Value = serde_json::from_str(&succeeded(run(place, &["--print-args=json", "--", "true"]))).unwrap();

@@ -20,7 +20,7 @@ fn pasted(place: &Place) -> Command {
     shell
 }
 
-/// Compares a run with a pasted command, while the placeholders of another run stand.
+/// Compares a run with a pasted command, while the placeholders of another run exist.
 fn agree(place: &Place, paths: &[PathBuf], context: &str) {
     let waiting = Waiting::start(place);
     let by_run = probe::<&str>(place, &[], paths);
@@ -40,7 +40,7 @@ fn a_pasted_command_gives_the_view_of_a_run(place: &Place) {
             fs::remove_dir_all(entry.unwrap().path()).unwrap();
         }
         case.build(place);
-        // A policy that does not run is printed by nobody.
+        // A policy that cannot run is not printed.
         let printed = sandbox(place).args(["--print-args", "--", "true"]).output().unwrap();
         if printed.status.success() && !stderr(&printed).contains("error[") {
             agree(place, &case.paths(place), &format!("seed {seed}\n{}", case.rules()));

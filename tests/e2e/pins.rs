@@ -1,5 +1,5 @@
-//! What a rule names stays where it is: the folders above it cannot be moved away and built anew,
-//! and ordinary work does not notice.
+//! A path that a rule names stays where it is: the folders above it cannot be moved away and built
+//! anew, and ordinary work is not affected.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -259,7 +259,7 @@ fn a_symlink_in_its_place_is_read_only_with_a_warning(place: &Place) {
 }
 
 /// Refuses `move_mount` to the arguments that follow, as some seccomp profiles of containers do.
-/// Its number is that of all architectures.
+/// The call has the same number on all architectures.
 const REFUSE_MOVE_MOUNT: &str = r#"
 import ctypes, os, struct, sys
 NO_NEW_PRIVS, SECCOMP, FILTER = 38, 22, 2

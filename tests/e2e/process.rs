@@ -1,4 +1,4 @@
-//! The command as a process: what it gets, what it gives back, and when it ends.
+//! The command as a process: its arguments and streams, its exit status, and its end.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read};
@@ -157,7 +157,8 @@ fn the_printed_forms_do_what_a_run_does(place: &Place) {
         place,
         "exclude = ['hidden', \"it's\\n/\\\\[odd\\\\]\"]\nrw = ['hidden/open', { path = '~/made', if-missing = 'create' }]",
     );
-    // What is mounted where and how, the environment, and a command with words that need quotes.
+    // The mounts with their places and flags, the environment, and a command with arguments that
+    // need quotes.
     const REPORT: &str = "grep -v agent-sandbox/guard /proc/self/mountinfo | cut -d' ' -f4-6; env | sort; pwd; echo \"it's $1\"; cat <\"it's\n/[odd]\" || echo hidden";
     let command = ["--", "sh", "-c", REPORT, "sh", "a'b\nc"];
     let environment = |command: &mut Command| succeeded(command.env("TMPDIR", place.home()).output().unwrap());

@@ -1,5 +1,5 @@
-//! Random policies over random trees: what the argv means by the model is what a process inside
-//! finds, path by path; and where only exact rules are in play, both are what the policy says.
+//! Random policies over random trees: the model's reading of the argv agrees with the findings of a
+//! process inside, path by path. If there are only exact rules, both agree with the policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -64,7 +64,7 @@ fn agree(place: &Place, case: &Case, seed: u64) -> BTreeSet<&'static str> {
     let paths = case.paths(place);
     let mut met = BTreeSet::new();
     let mut granted = Vec::new();
-    // What is hidden is not opened by way of a link (SPEC G8); the properties say when.
+    // A link does not open a hidden path (SPEC G8); the properties say when.
     let refused = stderr(&sandbox(place).args(["--print-args", "--", "true"]).output().unwrap());
     if refused.contains("error[hidden-target]") {
         return met;
@@ -166,7 +166,7 @@ enum Node {
 /// A tree below the home, and rules for it. Paths are relative to the home.
 pub struct Case {
     nodes: BTreeMap<PathBuf, Node>,
-    /// No patterns and no links: what the rules say can be read off them.
+    /// No patterns and no links: the meaning can be read off the rules.
     exact: bool,
     /// Links and where they lead, both relative to the home.
     links: BTreeMap<PathBuf, PathBuf>,
@@ -249,8 +249,8 @@ impl Case {
         policy(place, &self.rules());
     }
 
-    /// What to ask about: everything in the tree and what surrounds it, and in each folder
-    /// something that is missing.
+    /// The paths to ask about: everything in the tree and around it, and a missing path in each
+    /// folder.
     pub fn paths(&self, place: &Place) -> Vec<PathBuf> {
         let home = place.home();
         let mut paths = vec![PathBuf::from("/tmp"), PathBuf::from("/run"), home.join("code"), home.clone()];
@@ -262,9 +262,9 @@ impl Case {
         paths
     }
 
-    /// What the policy says of something in the tree, read off the rules themselves: the deepest
-    /// one that is at the path or above it, and of several there the one in the file, and the most
-    /// restrictive one. `None` where patterns and links make that a longer story.
+    /// The access at a path of the tree, read off the rules themselves: the deepest rule at or
+    /// above the path wins; of several there, the one in the file, then the most restrictive one.
+    /// `None` where patterns and links make that a longer story.
     fn access(&self, place: &Place, path: &Path) -> Option<&'static str> {
         let relative = path.strip_prefix(place.home()).ok()?;
         if !self.exact || !self.nodes.contains_key(relative) {

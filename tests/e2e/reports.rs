@@ -29,7 +29,7 @@ fn report(place: &Place, flags: &[&str]) -> Output {
     place.agent_sandbox().arg("report").args(flags).output().unwrap()
 }
 
-/// A run that creates a file which tools obey, and whose standard error nobody reads any more.
+/// A run that creates a file which tools obey, and whose standard error no process reads any more.
 fn unread(place: &Place, file: &str) {
     let (reader, gone) = io::pipe().unwrap();
     drop(reader);
@@ -48,7 +48,7 @@ fn count(place: &Place) -> usize {
 // SPEC R6
 fn a_report_that_nobody_could_read_is_repeated_once(place: &Place) {
     unread(place, ".envrc");
-    // What is kept is the user's alone.
+    // Only the user can read a kept report.
     let folder = reports(place);
     let kept = fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
     let mode = |path: &PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -84,7 +84,7 @@ fn the_last_report_can_be_read_again(place: &Place) {
     assert_eq!((kept.len(), &kept[0]["shown"], kept[0]["left-out"].as_u64()), (1, &Value::Bool(true), Some(0)));
     assert_eq!(kept[0]["findings"][0]["code"], "created-during-run");
     assert_eq!(kept[0]["findings"][0]["paths"], serde_json::json!([path]));
-    // Two that nobody has read: all, or the newest.
+    // Two reports that were not shown: all, or the newest.
     unread(place, ".mcp.json");
     unread(place, ".gdbinit");
     let newest = succeeded(report(place, &["--last"]));

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{Place, binary, stderr, stdout};
 
-/// Only the project is open: what a test adds to it is all there is.
+/// Only the project is open, besides the rules that a test adds.
 pub const BASE_ONLY: &str = "[filesystem]\npresets = [\"!@all\", \"@base\"]\n";
 
 /// Writes `BASE_ONLY` and `rules` as the user's policy: a project's file that removes presets needs
@@ -123,7 +123,7 @@ impl Found {
         Self { kind: kind.into(), read: read.into(), write: write.into() }
     }
 
-    /// Nothing can be seen there, for this reason.
+    /// Nothing is visible there, because of this error.
     pub fn none(error: &str) -> Self {
         Self::new("none", error, error)
     }
@@ -151,7 +151,7 @@ pub fn probe<F: AsRef<OsStr>>(place: &Place, flags: &[F], paths: &[PathBuf]) -> 
     answers(&mut command, paths)
 }
 
-/// What a command that starts the probe says of each path.
+/// The report of the probe about each path.
 pub fn answers(command: &mut Command, paths: &[PathBuf]) -> Vec<Found> {
     let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
     let output = succeeded(with_input(command, &input));

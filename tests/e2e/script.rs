@@ -1,4 +1,5 @@
-//! The printed script takes away what it puts up, however it ends, and nothing else.
+//! The printed script removes the placeholders that it creates, in whatever way it ends, and
+//! nothing else.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +21,7 @@ for_both!(
     a_script_gives_its_input_to_the_command,
 );
 
-/// What is below a folder.
+/// The paths below a folder.
 fn names(folder: &Path) -> BTreeSet<PathBuf> {
     let entries: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     let below: BTreeSet<PathBuf> = entries.iter().filter(|path| path.is_dir()).flat_map(|path| names(path)).collect();
@@ -96,7 +97,7 @@ fn a_script_that_alone_is_told_to_end_waits_for_the_command(place: &Place) {
     }
 }
 
-/// A file that another process created meanwhile stops the script, and stays.
+/// A file that another process has created since stops the script, and stays.
 // SPEC M9
 fn a_script_takes_away_only_what_it_made(place: &Place) {
     print(place, STAGES[0], "echo ran");

@@ -70,7 +70,7 @@ pub fn as_user(place: fn() -> Place, check: fn(&Place)) {
     check(&place());
 }
 
-/// Root is whoever has the id 0. Where the tests run as another user, the test named `name` runs
+/// Root is the user with the id 0. Where the tests run as another user, the test named `name` runs
 /// once more in a user namespace in which they are: a test that was skipped would read as passed.
 pub fn as_root(name: &str, place: fn() -> Place, check: fn(&Place)) {
     require_bwrap();

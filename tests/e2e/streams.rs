@@ -1,4 +1,4 @@
-//! Files on standard streams: what programs do with them works as without a sandbox.
+//! Files on standard streams: programs can use them as without a sandbox.
 
 use std::fs::{self, DirEntry, File};
 use std::os::unix::fs::FileTypeExt;

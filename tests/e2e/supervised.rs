@@ -225,7 +225,7 @@ fn what_the_caller_ignores_stays_ignored(place: &Place) {
     assert_eq!(succeeded(nohup.output().unwrap()), "00003\n", "SIGHUP is the first bit, SIGINT the second");
     // The same for what is blocked.
     const BLOCKING: &str = "import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, {1, 12}); os.execv(sys.argv[1], sys.argv[1:])";
-    // Without a shell, which might have a mind of its own about it.
+    // Without a shell, which might handle the signal in its own way.
     const BLOCKED: [&str; 5] = ["--", "sed", "-n", "s/^SigBlk:.*\\(.....\\)$/\\1/p", "/proc/self/status"];
     for flags in [&["--allow-root"][..], &["--allow-root", "--exec"]] {
         let mut caller = place.command("/usr/bin/python3");
@@ -256,8 +256,8 @@ fn a_handler_counts_although_the_caller_ignores(place: &Place) {
     assert_eq!(handled(place), ["SIGINT"]);
 }
 
-/// `timeout` signals its child and then its whole group. Its own alarm, sent by us, lets the time
-/// run out.
+/// `timeout` signals its child and then its whole group. The test sends its alarm, so the time runs
+/// out.
 // SPEC S7
 fn a_time_limit_reaches_the_handler(place: &Place) {
     policy(place, "");
@@ -390,8 +390,7 @@ fn the_end_of_input_passes_through(place: &Place) {
     assert_eq!(succeeded(caller.output().unwrap()), "one\n");
 }
 
-/// Whoever becomes an orphan below this caller becomes its child: there must be none, dead or
-/// alive.
+/// Orphaned processes become children of this caller: there must be none, dead or alive.
 // SPEC S7
 fn nobody_is_left_behind(place: &Place) {
     const CALLER: &str = "

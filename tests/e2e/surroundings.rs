@@ -1,5 +1,5 @@
-//! What every sandbox has around the project: `/tmp`, `/run`, `/dev`, the marker, and directories
-//! made on request.
+//! The surroundings of the project in every sandbox: `/tmp`, `/run`, `/dev`, the marker, and
+//! directories made on request.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

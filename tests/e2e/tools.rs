@@ -1,5 +1,5 @@
-//! Common tools with `@secrets` in force: what works without a credentials file works with it
-//! hidden.
+//! Common tools with `@secrets` in force: a tool that works without a credentials file works with a
+//! hidden one.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

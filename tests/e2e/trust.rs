@@ -1,4 +1,5 @@
-//! The next run: what a command inside leaves in the project opens nothing without the user.
+//! The next run: files that a command leaves in the project open nothing without the user's
+//! consent.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -171,7 +172,7 @@ fn consent_cannot_be_written_inside(place: &Place) {
     assert_eq!(crate::sandbox::snapshot(&records), before);
 }
 
-/// Whoever makes the folder first could put anything into it.
+/// A command that creates the folder first could put anything into it.
 // SPEC D6
 fn consent_cannot_be_planted_where_there_is_none_yet(place: &Place) {
     with_data(place);
@@ -270,7 +271,7 @@ fn trust_is_not_given_inside(place: &Place) {
     refused(place);
 }
 
-/// Not by the product, and not by hand: what is recorded can be read, and no more.
+/// Neither with agent-sandbox nor by hand: records can only be read.
 // SPEC T8, T9
 fn trust_is_neither_listed_nor_revoked_inside(place: &Place) {
     with_data(place);

@@ -1,5 +1,5 @@
-//! Placeholders at blocked paths, which the command cannot create and which are gone however a run
-//! ends; and the reports after a run.
+//! Placeholders at blocked paths: the command cannot create these paths, and the placeholders are
+//! gone after the run, in whatever way it ends. Also the reports after a run.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -183,8 +183,8 @@ fn two_runs_keep_a_placeholder_until_both_have_ended(place: &Place) {
     }
 }
 
-/// A run whose paths change under it too often may refuse to start (SPEC C11). No other failure,
-/// and nothing that is left, is allowed at any moment.
+/// If paths change too often during the start, the run may refuse to start (SPEC C11). No other
+/// failure, and nothing that is left, is allowed at any moment.
 // SPEC M7
 fn many_runs_at_once_leave_nothing(place: &Place) {
     policy(place, BLOCKED);

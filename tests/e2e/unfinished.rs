@@ -1,4 +1,4 @@
-//! Placeholders that cannot be removed when a run ends stay known, and go later.
+//! Placeholders that cannot be removed when a run ends stay in the journal, and are removed later.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -18,7 +18,7 @@ const BLOCKED: &str =
 fn what_a_closed_folder_keeps_is_removed_by_the_next_start() {
     crate::situations::as_user(Place::outside_tmp, |place| {
         closed(place);
-        // Of another project: what cannot be looked into cannot be protected.
+        // Of another project: a folder that cannot be searched cannot be protected.
         let other = place.home().join("code/other");
         fs::create_dir(&other).unwrap();
         place.give_away();
@@ -61,7 +61,7 @@ fn what_a_closed_folder_keeps_is_removed_by_a_sweep() {
     });
 }
 
-/// Without a free descriptor nobody can tell what other runs rely on.
+/// Without a free descriptor, a run cannot find out what other runs rely on.
 // SPEC M7
 #[test]
 fn a_run_that_can_open_nothing_leaves_the_rest_to_a_sweep() {
@@ -89,7 +89,7 @@ fn prepare(place: &Place) {
     place.give_away();
 }
 
-/// A run whose command has closed the folder that a placeholder stands in.
+/// A run whose command has closed the folder of a placeholder.
 fn closed(place: &Place) {
     prepare(place);
     let ended = run(place, &["--", "chmod", "000", "folder"]);
@@ -112,7 +112,7 @@ fn sweep(place: &Place, flags: &[&str]) -> Output {
     place.agent_sandbox().arg("sweep").args(flags).output().unwrap()
 }
 
-/// How much of what was put up in `folder` is there.
+/// The number of placeholders that exist in `folder`.
 fn left(place: &Place) -> usize {
     entries(&place.project().join("folder"))
 }

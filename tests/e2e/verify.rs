@@ -68,7 +68,7 @@ fn holds(place: &Place, flags: &[&str]) -> Value {
     answer
 }
 
-/// What does not hold where a script stands for bwrap. The shell that runs it adds variables of its
+/// The tests that fail if a script replaces bwrap. The shell that runs it adds variables of its
 /// own, which is found as well.
 fn wrong(answer: &Value) -> Vec<String> {
     with_result(answer, "mismatch").into_iter().filter(|name| name != "variables").collect()

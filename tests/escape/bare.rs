@@ -29,7 +29,7 @@ for_everybody!("head-restore":
     with_a_link_for_refs,
 );
 
-// Root can search and read what nobody may.
+// Root can search and read files that no user may.
 for_user!("head-restore":
     with_a_head_that_cannot_be_read,
     // SPEC R2

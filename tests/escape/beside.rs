@@ -68,8 +68,8 @@ fn moving_a_hidden_file_away_and_back_while_a_sandbox_starts(scene: &Scene) -> V
     Verdict::broken_if(ran.shows_canary(), format!("{}{}", ran.out, ran.err))
 }
 
-/// A placeholder of the second sandbox appears after the first has put up its own. When the second
-/// sandbox ends, it removes the placeholder, and the mount of the first goes with it.
+/// A placeholder of the second sandbox appears after the first has created its own. When the second
+/// sandbox ends, it removes the placeholder, and with it the mount of the first sandbox.
 // SPEC C12
 fn ending_a_sandbox_whose_placeholder_another_one_mounts_on(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "ro = [{ path = 'kept/', if-missing = 'block' }]");

@@ -1,4 +1,4 @@
-//! Limits that only a cgroup holds, beside a systemd user manager of the test's own. Where the
+//! Limits that only a cgroup enforces, with a systemd user manager of the test's own. Where the
 //! kernel gives it no controller, the product must start nothing.
 
 use std::fs;
@@ -32,7 +32,7 @@ fn is_controlled(controller: &str) -> bool {
     lists.iter().any(|list| list.split_whitespace().any(|name| name == controller))
 }
 
-/// The product refuses a limit that no controller holds, and says where it looked.
+/// The product refuses a limit that no controller enforces, and says where it looked.
 #[track_caller]
 fn assert_refused(ran: &Ran, limit: &str, file: &str) {
     let said = format!(

@@ -12,7 +12,7 @@ for_user!("placeholders,nested-repositories":
 );
 for_user!("nested-repositories": closing_the_folder_of_a_planted_repository);
 
-/// What stops one of them says so.
+/// A start that one of them stops names the path.
 const REFUSED: &str = "ermission denied";
 
 const EVIL: &str = r#"printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >evil.sh; chmod 755 evil.sh"#;

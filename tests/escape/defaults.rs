@@ -1,4 +1,4 @@
-//! What the built-in presets protect without a rule of the user.
+//! The protection by built-in presets, without a rule of the user.
 
 use crate::outcome::Verdict;
 use crate::scene::{CANARY, DEFAULTS, ORIGINAL, Scene, run, words};
@@ -43,7 +43,7 @@ fn making_settings_that_build_tools_obey(scene: &Scene) -> Verdict {
     making(scene, SETTINGS)
 }
 
-/// Makes what is missing in the home. What a run puts there itself is gone after it.
+/// Makes what is missing in the home. The files that a run itself creates there are gone after it.
 fn making(scene: &Scene, paths: &[&str]) -> Verdict {
     let paths: Vec<_> = paths.iter().map(|path| scene.home().join(path)).collect();
     let ran = scene.attack("write.py", &paths).completed();
@@ -303,7 +303,8 @@ fn making_a_file_that_an_agent_prefers(scene: &Scene) -> Verdict {
     Verdict::broken_if(file.exists() || !is_said, ran.err)
 }
 
-/// With the port and the token of a daemon outside, a command has it run a build there.
+/// With the port and the token of a daemon outside, a command can make the daemon run a build on
+/// the host.
 // SPEC P17, A13
 fn reaching_daemons_of_the_host(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");

@@ -17,7 +17,7 @@ for_everybody!("git-preset":
     naming_a_program_from_a_linked_worktree,
 );
 
-// What mounts would not keep, the look at the end would move aside.
+// The check at the end would move aside a file that mounts did not protect.
 for_everybody!("git-preset,nested-repositories":
     naming_a_program_in_the_settings_of_a_submodule,
     planting_a_hook_of_a_submodule,
@@ -26,7 +26,7 @@ for_everybody!("git-preset,nested-repositories":
 );
 for_everybody!("placeholders,nested-repositories": leading_the_repository_elsewhere);
 
-// What is missing and must not be made.
+// Paths that are missing and must not be created.
 for_everybody!("placeholders,nested-repositories": making_the_settings_of_a_worktree_outside);
 for_everybody!("placeholders":
     making_the_settings_of_a_worktree,
@@ -47,7 +47,7 @@ pub fn identify(scene: &Scene) {
     scene.write_home(".gitconfig", "[user]\n\tname = U\n\temail = u@example.org\n[init]\n\tdefaultBranch = main\n");
 }
 
-/// Attacks through one door; then the user works with git as ever.
+/// Attacks in one way; then the user works with git as usual.
 fn then_use_git(scene: &Scene, door: &str) -> Verdict {
     let pwned = scene.home().join("pwned");
     assert!(!pwned.exists());
@@ -101,8 +101,8 @@ fn naming_a_program_in_the_settings_of_a_worktree(scene: &Scene) -> Verdict {
     then_use_git(scene, "config.worktree")
 }
 
-/// Another worktree of the project's repository, which the command cannot write, but for what git
-/// keeps of it in the repository.
+/// Another worktree of the project's repository. The command can write only the files that git
+/// keeps for it in the repository.
 fn with_worktree_beside(scene: &Scene) {
     with_submodule(scene);
     scene.host(&["git", "commit", "-qm", "with a submodule"]);

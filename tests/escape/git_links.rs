@@ -115,7 +115,7 @@ fn with_settings_of_worktrees(scene: &Scene) {
     scene.host(&["git", "config", "extensions.worktreeConfig", "true"]);
 }
 
-/// Attacks in one way. Then the user works with git as ever, and removes a folder.
+/// Attacks in one way. Then the user works with git as usual, and removes a folder.
 fn then_work(scene: &Scene, way: &str) -> Verdict {
     scene.write_home(".bashrc", ORIGINAL);
     let names = || {

@@ -1,4 +1,5 @@
-//! A home and a base of the sandbox's own: what of the host's shows there, and what stays.
+//! A home and a base of the sandbox's own: the host's files that show there, and the changes that
+//! stay.
 
 use std::os::unix::fs::symlink;
 

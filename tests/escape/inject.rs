@@ -135,7 +135,7 @@ fn committing_an_injection_over_a_tracked_file(scene: &Scene) -> Verdict {
     commit_all(scene, ".", "CLAUDE.md", "git tracks")
 }
 
-/// The mount goes with the file that the user replaces. The new one is hidden.
+/// The kernel removes the mount when the user replaces the file. The new one is hidden.
 // SPEC J8
 fn reading_the_file_under_an_injection_that_the_user_saved_again(scene: &Scene) -> Verdict {
     scene.write(".env", "before");

@@ -1,4 +1,4 @@
-//! Runs that are killed while they put up or remove placeholders.
+//! Runs that are killed while they create or remove placeholders.
 
 use rustix::process::Signal;
 
@@ -72,8 +72,8 @@ fn listing(scene: &Scene) -> Vec<String> {
     found.lines().filter(counts).map(str::to_owned).collect()
 }
 
-/// Signals wait while placeholders are put up. One that came meanwhile ends the start before bwrap
-/// runs, and nothing is left.
+/// Signals stay pending while placeholders are created. A signal that arrives in that time ends the
+/// start before bwrap runs, and nothing is left.
 // SPEC S8
 #[test]
 fn a_signal_ends_a_start_before_the_command_runs() {

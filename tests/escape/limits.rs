@@ -23,7 +23,7 @@ fn limited(scene: &Scene, limit: &str) {
     scene.policy(BASE_ONLY, &format!("[limits]\n{limit}"));
 }
 
-/// Another process of the user can always be started meanwhile.
+/// The user can always start another process during the run.
 fn assert_responsive(scene: &Scene) {
     assert_eq!(scene.host(&["sh", "-c", "echo alive"]), "alive\n");
 }

@@ -1,4 +1,5 @@
-//! What hides and what protects a file: whether it can be written past, around, or from outside.
+//! The masks and mounts that hide or protect a file: whether a command can write past or around
+//! them, or from outside.
 
 use std::fs;
 
@@ -21,7 +22,8 @@ fn losing_writes_in_a_mask(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.says("write ok"), ran.out)
 }
 
-/// Commits whatever git thinks has changed; what was committed before must still be there.
+/// Commits all files that git considers changed. The content that was committed before must still
+/// be there.
 fn commit_all(scene: &Scene, excluded: &str) -> Verdict {
     scene.write_home(".gitconfig", "[user]\n\tname = U\n\temail = u@example.org\n");
     scene.host(&["git", "init", "-q"]);
@@ -66,8 +68,8 @@ fn writing_a_read_only_file_by_another_name(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.changed("guarded"), ran.err)
 }
 
-/// The user saves a file as editors do, while somebody inside keeps looking at it. The supervisor
-/// is held at each of `points` until the attack has looked.
+/// The user saves a file as editors do, while a process inside keeps reading it. The supervisor is
+/// held at each of `points` until the attack has looked.
 fn save_while_watched(scene: &Scene, rule: &str, points: &[&str]) -> Ran {
     // While it is replaced, the old one may show for a moment.
     scene.write("vault/.env", format!("{CANARY}, before\n"));

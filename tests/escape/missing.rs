@@ -1,4 +1,4 @@
-//! Creating a protected path that is not there, and what becomes of that which stands in its place.
+//! Creating a protected path that is missing, and removing or keeping its placeholder.
 
 use std::fs;
 
@@ -30,7 +30,7 @@ fn planted(scene: &Scene, path: &str) -> bool {
     fs::read(scene.project().join(path)).is_ok_and(|bytes| bytes == PLANTED.as_bytes())
 }
 
-/// What stood in its place is gone once nobody needs it.
+/// The placeholder is gone once no run needs it.
 #[track_caller]
 fn nothing_is_left(scene: &Scene, path: &str) {
     assert!(fs::symlink_metadata(scene.project().join(path)).is_err(), "`{path}` was left behind");
@@ -117,7 +117,7 @@ fn lending(scene: &Scene, how: &str) -> Verdict {
     let ran = planter.wait().completed();
     let broken = planted(scene, ".vscode/tasks.json");
     if !broken {
-        // What had to stay is said, and goes when nobody else runs.
+        // The run names the placeholder that had to stay; it is removed when no other run is alive.
         let stays = how == "with-a-writer";
         assert_eq!(
             lent.err.contains("warning[placeholder-left]: placeholders of this run stay"),
@@ -143,7 +143,7 @@ fn creating_what_a_sandbox_had_blocked_that_was_killed(scene: &Scene) -> Verdict
     lender.until("lent", || shared.join("received").exists());
     lender.signal(Signal::KILL);
     lender.wait();
-    // What the killed one put up goes with the next one in its project.
+    // The next run in the project removes the placeholders of the killed run.
     let next = scene.attack("sh", &["-c", "echo done"]).completed();
     scene.write(shared.join("other-has-ended"), "");
     scene.write(shared.join("again"), "");

@@ -18,7 +18,7 @@ macro_rules! attacks {
     )+ };
 }
 
-// What is there at the start is kept as it is; if it were not, it would be moved aside at the end.
+// A repository that exists at the start is protected; otherwise it would be moved aside at the end.
 for_everybody!("git-preset,nested-repositories":
     // SPEC A11
     leading_the_pointer_of_a_submodule_elsewhere,
@@ -194,7 +194,7 @@ fn embed(scene: &Scene) {
     scene.host(&["git", "-C", "sub", "config", "core.hooksPath", &hooks]);
 }
 
-/// No repository at all, but for those in it.
+/// No repository itself, but with repositories in it.
 fn several_repositories(scene: &Scene) {
     scene.policy(DEFAULTS, "");
     identify(scene);
@@ -238,7 +238,7 @@ fn with_an_option_in_the_settings(scene: &Scene) {
     scene.host(&["git", "config", "core.sshCommand", "ssh -vFtools/program"]);
 }
 
-/// What nothing inside may change, if it is there.
+/// Files that no process inside may change, if they exist.
 const KEPT: [&str; 15] = [
     "sub/.git",
     "sub/.git/config",
@@ -291,7 +291,7 @@ fn making_the_next_start_impossible(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.out != "done\n", ran.err)
 }
 
-/// Attacks, and then the user works with git as ever.
+/// Attacks, and then the user works with git as usual.
 fn then_use_git(scene: &Scene, way: &str) -> Verdict {
     let pwned: PathBuf = scene.home().join("pwned");
     assert!(!pwned.exists());

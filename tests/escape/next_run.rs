@@ -223,7 +223,7 @@ fn bare_bwrap(scene: &Scene, words: &[&str]) -> crate::scene::Ran {
 }
 
 /// bwrap sets up the new root beside the old one; a link that climbs far enough gets there. No
-/// control: what a naive program does with it is to fail.
+/// control: a naive program fails at it.
 #[test]
 fn a_link_that_climbs_out_of_the_new_root_opens_nothing() {
     require_bwrap();

@@ -1,4 +1,4 @@
-//! What came of an attack, and of the attack with its mitigation switched off.
+//! The outcome of an attack, and of the attack with its mitigation switched off.
 
 use std::io::Write;
 use std::process::Command;
@@ -34,8 +34,8 @@ impl std::fmt::Display for Verdict {
 
 pub type Attack = fn(&Scene) -> Verdict;
 
-/// Runs `attack` against the product and once more without what `control` names: mitigations,
-/// separated by commas, or a description in words of what the attack itself leaves out.
+/// Runs `attack` against the product, and again for the control. `control` names the mitigations
+/// that are switched off, separated by commas, or describes what the attack itself leaves out.
 pub fn judge(place: fn() -> Place, control: &'static str, attack: Attack) {
     require_bwrap();
     let product = attack(&Scene::new(place(), None));
@@ -58,8 +58,9 @@ fn note(control: &str, product: &Verdict, without: &Verdict) {
     file.write_all(line.as_bytes()).unwrap();
 }
 
-/// Root is whoever has the id 0. Where the tests run as another user, the test named `name` runs
-/// once more in a user namespace in which they are: a test that was skipped would read as passed.
+/// Root is the user with the id 0. Where the tests run as another user, the test named `name` runs
+/// once more in a user namespace in which they have the id 0: a skipped test would look like a
+/// passed one.
 pub fn judge_as_root(name: &str, place: fn() -> Place, control: &'static str, attack: Attack) {
     if rustix::process::getuid().is_root() {
         return judge(place, control, attack);
@@ -79,8 +80,8 @@ pub fn judge_as_root(name: &str, place: fn() -> Place, control: &'static str, at
     );
 }
 
-/// Whether this is root of the whole machine, not of a user namespace. What only that root can
-/// prepare is not tried otherwise, and says so.
+/// Whether this is root of the whole machine, not of a user namespace. An attack that only that
+/// root can prepare is not tried otherwise, and the output says so.
 pub fn is_real_root() -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let whole = map.split_whitespace().eq(["0", "0", "4294967295"]);

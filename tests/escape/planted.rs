@@ -90,7 +90,7 @@ fn judged(scene: &Scene, flags: &[&str], ways: &[&str], after: &[&[&str]]) -> Ve
 const AT_THE_ROOT: [&str; 0] = [];
 const IN_A_FOLDER: [&str; 2] = ["--cwd", "folder"];
 
-/// What prompts of shells and people do all day.
+/// Commands that people and the prompts of shells run all the time.
 const DAILY: [&[&str]; 2] = [&["git", "status"], &["git", "diff"]];
 const IN_IT: [&[&str]; 1] = [&["git", "-C", "folder", "status"]];
 const ELSEWHERE: [&[&str]; 1] = [&["git", "-C", "../elsewhere", "status"]];
@@ -241,7 +241,7 @@ fn replacing_the_folder_of_the_link_to_the_hooks(scene: &Scene) -> Verdict {
     judged(scene, &[], &["folder-of-hooks-link"], &COMMIT)
 }
 
-/// The start is refused: no placeholder is put up through a symlink.
+/// The start is refused: no placeholder is created through a symlink.
 // SPEC M4
 fn replacing_a_link_to_hooks_that_are_not_there(scene: &Scene) -> Verdict {
     repository(scene);

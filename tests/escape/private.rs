@@ -1,4 +1,4 @@
-//! Private files: what the command writes into its copy must run nothing on the host.
+//! Private files: changes that the command makes in its copy must run nothing on the host.
 
 use std::fs;
 
@@ -52,7 +52,7 @@ fn with_remote(scene: &Scene) {
     scene.host(&["git", "config", "push.default", "current"]);
 }
 
-/// Attacks; then the user works with git as ever.
+/// Attacks; then the user works with git as usual.
 fn then_use_git(scene: &Scene, what: &str) -> Verdict {
     with_remote(scene);
     let ran = scene.attack("private.sh", &[what]).completed();

@@ -1,5 +1,5 @@
-//! Random policies against random sequences of file operations: whatever a command does, protected
-//! bytes on the host stay as they are, and excluded ones are not seen, in this run and in the next.
+//! Random policies against random sequences of file operations. A command can neither change
+//! protected bytes on the host nor read excluded ones, in this run and in the next.
 //!
 //! `ESCAPE_CASES=1000 cargo test --features ablate --test escape random` looks further. A failure
 //! prints its seed; `ESCAPE_SEED=N` runs that one alone.
@@ -45,7 +45,7 @@ enum Access {
 struct Case {
     files: Vec<PathBuf>,
     exact: BTreeMap<PathBuf, Access>,
-    /// By the end of a name, at any depth.
+    /// Keyed by the end of a name, at any depth.
     globs: BTreeMap<&'static str, Access>,
 }
 
@@ -111,7 +111,7 @@ impl Case {
     }
 }
 
-/// An exact rule protects the name; one that came of a recursive glob, the file.
+/// An exact rule protects the name. A rule from a recursive glob protects the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Exact,
@@ -188,7 +188,8 @@ fn one_case(scene: &Scene, seed: u64) -> Result<(), String> {
             ));
         }
     }
-    // What was prepared may keep the next one from starting; it must not make it show anything.
+    // Files that the command prepared may keep the next run from starting, but must not make it
+    // show anything.
     let next = scene.attack("look.py", &["."]);
     match protected.iter().find(|file| file.access == Access::Exclude && next.out.contains(&file.content)) {
         Some(file) => Err(describe("shown by the next run:", file)),

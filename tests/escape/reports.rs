@@ -103,7 +103,7 @@ fn killing_the_supervisor(scene: &Scene, point: &str) -> Verdict {
     repeated(scene)
 }
 
-/// The run ends, although nobody reads.
+/// The run ends, although no process reads its report.
 // SPEC R10, A22
 fn filling_the_pipe_before_the_report(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");

@@ -1,4 +1,4 @@
-//! What root could do that others cannot, and what root of the host does meanwhile.
+//! Attacks that only root could make, and actions of the host's root during a run.
 
 use std::fs;
 use std::process::Command;
@@ -66,7 +66,7 @@ pub fn in_a_mount_namespace(
     scene.prepare(&mut command);
     command.arg("--");
     words(&mut command, attack, attack_arguments);
-    // The surroundings of the user, but not the user.
+    // The environment and working directory of the user, with root's id.
     let user = scene.outside("true");
     command.env_clear().env("CANARY", CANARY).current_dir(scene.project()).stdin(std::process::Stdio::null());
     command.envs(user.get_envs().filter_map(|(name, value)| Some((name, value?))));

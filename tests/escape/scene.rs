@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use crate::support::Place;
 
-/// In every file that nobody inside may read.
+/// In every file that no process inside may read.
 pub const CANARY: &str = "canary-that-nobody-inside-may-read";
-/// In every file that nobody inside may change.
+/// In every file that no process inside may change.
 pub const ORIGINAL: &str = "#!/bin/sh\n# as the user left it\n";
 /// The text that an attacker writes.
 pub const PLANTED: &str = "planted";
@@ -187,7 +187,8 @@ pub fn words<A: AsRef<OsStr>>(command: &mut Command, attack: &str, arguments: &[
     command.args(arguments);
 }
 
-/// A product that stops at points of its start until the test lets it go on (`ablate::pause`).
+/// A run of the product that stops at points of its start until the test lets it go on
+/// (`ablate::pause`).
 pub struct Held {
     pub running: Running,
     pauses: Vec<(String, PathBuf)>,
@@ -298,7 +299,7 @@ impl Running {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Waits until `happened`, or panics with what the process said.
+    /// Waits until `happened`, or panics with the output of the process.
     #[track_caller]
     pub fn until(&mut self, what: &str, happened: impl Fn() -> bool) {
         let deadline = Instant::now() + PATIENCE;

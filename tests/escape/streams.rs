@@ -1,4 +1,4 @@
-//! What the caller opened for reading is read, and no more.
+//! A file that the caller opened for reading can only be read.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

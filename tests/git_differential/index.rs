@@ -24,7 +24,7 @@ pub fn random(dice: &mut Dice, project: &str) -> Vec<u8> {
     let name = if dice.one_in(3) { dice.pick(&odd).clone().into_bytes() } else { b"new".to_vec() };
     let file = |number: usize| (FILE, format!("m{number}").into_bytes());
     let mut names: Vec<(u32, Vec<u8>)> = (0..dice.roll(6)).map(file).collect();
-    // Whoever knows the long name reads another one after it.
+    // A reader that accepts the long name reads another name after it.
     let is_lie = version == 4 && dice.one_in(2);
     if is_lie {
         names.push((FILE, [b"mm".as_slice(), &[b'x'; 4200]].concat()));
@@ -58,7 +58,7 @@ pub fn random(dice: &mut Dice, project: &str) -> Vec<u8> {
         1 | 2 => text.extend(tables(end, &blocks(dice, &starts))),
         3 => text.extend(tables(end - dice.roll(2) as u32, &blocks(dice, &starts))),
         _ => {
-            // Tables and an entry in an extension that nobody knows.
+            // Tables and an entry in an unknown extension.
             let hidden = end + 8;
             let name = b"new".to_vec();
             let mut content = Vec::new();

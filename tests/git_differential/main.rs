@@ -1,5 +1,5 @@
-//! Random repositories, settings and attacks: whatever a command does to git's files, the real git
-//! runs nothing of the command's afterwards, unless the report of the run names it.
+//! Random repositories, settings and attacks: a command changes git's files, and afterwards the
+//! real git must run no program of the command, unless the report of the run names it.
 //!
 //! Each case restores a repository of the user (`shapes`), adds settings in the scopes that git
 //! reads (`settings`), lets a command attack it in a sandbox (`attacks`), and then works with git

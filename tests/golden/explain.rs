@@ -15,7 +15,7 @@ use agent_sandbox::policy::path::AbsPath;
 use super::support::effective::agreeing;
 use super::{Case, Tree, cases, model, support, unescape};
 
-/// What is asked in each case, and answered as text.
+/// The questions of each case, which are answered as text.
 const ASKED: &[(&str, &[&str])] = &[
     (
         // SPEC X3, X6
@@ -147,7 +147,7 @@ fn every_explanation_agrees_with_the_model_and_fits_the_schema() {
     }
 }
 
-/// Each reason for which a rule has no say: what there is, the project's file, what is asked, the
+/// Each reason for which a rule does not count: the files, the project's file, the question, the
 /// rule, and the reason.
 // SPEC X3
 #[test]

@@ -1,4 +1,4 @@
-//! What `lint` says about the cases of the compiler.
+//! The findings of `lint` about the cases of the compiler.
 
 use agent_sandbox::audit::lint::{Lint, sarif};
 use agent_sandbox::diagnostic::{Diagnostics, Format, render};
@@ -41,7 +41,7 @@ fn cases_are_linted_to_their_snapshots() {
     }
 }
 
-/// Whatever a policy is like, it can be looked at, and twice with the same result.
+/// `lint` accepts every policy, and gives the same result twice.
 // SPEC N9
 #[test]
 fn every_case_can_be_linted() {

@@ -91,7 +91,7 @@ fn every_snapshot_belongs_to_a_case() {
     assert!(stale.is_empty(), "snapshots without a folder in tests/golden/cases: {stale:?}");
 }
 
-/// What the project's file of a case changes beside the policy without it, as `diff --json` has it.
+/// The difference that the project's file of a case makes, as `diff --json` prints it.
 const COMPARED: [&str; 12] = [
     "nesting",
     "tmp-host",
@@ -137,7 +137,7 @@ fn names_in(folder: &str) -> BTreeSet<String> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// What of the host shows: nothing, or its file, and whether that can be changed.
+/// The part of the host that shows: nothing, or its file, and whether that can be changed.
 fn shows(view: &View) -> Option<bool> {
     match view {
         View::Host { writable, .. } => Some(*writable),
@@ -154,7 +154,7 @@ struct Case {
     request: Request,
 }
 
-/// What a case may consist of; anything else is a typing mistake that would go unnoticed.
+/// The files that a case may have. Any other is a typing mistake that would go unnoticed.
 const FILES: [&str; 6] = ["tree", "project.toml", "user.toml", "system.toml", "args", "env"];
 
 impl Case {
@@ -192,7 +192,7 @@ impl Case {
     fn add(&self, entry: &str) {
         match String::from_utf8(unescape(entry)) {
             Ok(entry) => self.tree.add(&entry),
-            // A name or a content that is no text: a file in a folder that exists.
+            // A name or a content that is not UTF-8: a file in a folder that exists.
             Err(bytes) => {
                 let bytes = bytes.into_bytes();
                 let end = bytes.windows(3).position(|part| part == b" = ");
@@ -314,7 +314,7 @@ fn said(diagnostics: &Diagnostics, out: &mut String) {
     }
 }
 
-/// Where the project is, and what came of the rules besides decisions.
+/// The project, and the results of the rules that are no decisions.
 fn found(compiled: &Compiled, out: &mut String) {
     let project = &compiled.layers.project;
     section("project", out);
@@ -378,7 +378,7 @@ fn decided(compiled: &Compiled, out: &mut String) {
     }
 }
 
-/// What passes without anything to decide it is not worth a line.
+/// A variable that passes because no entry names it gets no line.
 fn environment(compiled: &Compiled, out: &mut String) {
     let environment = &compiled.environment;
     let is_news = |outcome: &VariableOutcome| {

@@ -36,7 +36,7 @@ dimension! {
     Order { Lower = "lower", Same = "same", Higher = "higher" }
 }
 dimension! {
-    /// What is at the deeper of the two paths.
+    /// The file at the deeper of the two paths.
     Target { File = "file", Directory = "directory", Missing = "missing", Symlink = "symlink" }
 }
 dimension! {
@@ -44,7 +44,7 @@ dimension! {
     Prefix { Above = "above", At = "at", Below = "below" }
 }
 dimension! {
-    /// What an exact rule opens in the folder: nothing, the way to the file, or something that only
+    /// The path that an exact rule opens in the folder: none, the way to the file, or one that only
     /// makes the walk enter.
     Opened { Nothing = "-", OnTheWay = "way", Beside = "beside" }
 }
@@ -58,7 +58,7 @@ dimension! {
     Sockets { None = "none", Home = "home", Both = "both" }
 }
 dimension! {
-    /// What the user file says of the folder around the socket in the home.
+    /// The rule of the user file for the folder around the socket in the home.
     Around { Silent = "-", Rw = "rw", Exclude = "exclude" }
 }
 

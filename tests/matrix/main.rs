@@ -20,7 +20,7 @@ use agent_sandbox::policy::rule::LayerKind;
 use dimensions::Access;
 use support::Tree;
 
-/// What a process inside can do at a path, by the argv alone.
+/// The access of a process inside at a path, by the argv alone.
 fn seen(model: &Model, path: &AbsPath) -> Access {
     match model.view(path) {
         View::Host { source, writable, devices: false } if source == *path => {

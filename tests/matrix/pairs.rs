@@ -128,7 +128,7 @@ fn said_of_link(rules: &[Written; 2], said: &[Said; 2], target: Target) -> Strin
     let winner = expected::governing(said, Path::new(BEHIND_LINK)).filter(|_| target == Target::Symlink);
     let through = |(written, said): &(&Written, &Said)| written.path != TOP && Some(*said) == winner;
     let Some((_, rule)) = rules.iter().zip(said).find(through) else { return String::new() };
-    // What another rule hides is not opened by way of a link.
+    // A link does not open a path that another rule hides.
     let is_hidden = said.iter().any(|other| other.access == Access::Exclude && other.lands == rule.lands);
     let opens_hidden = if rule.access == Access::Rw && is_hidden { " | hidden-target" } else { "" };
     let replaceable = expected::access(said, rule.names.parent().unwrap()) == Access::Rw;

@@ -49,7 +49,7 @@ struct Case {
     around: Around,
 }
 
-/// What the settings come to.
+/// The effect of the settings.
 struct Effect {
     programs: Access,
     elsewhere: Access,

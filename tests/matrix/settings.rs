@@ -80,7 +80,7 @@ struct Case {
     around: Around,
 }
 
-/// What the settings come to.
+/// The effect of the settings.
 struct Effect {
     network: bool,
     names: Access,

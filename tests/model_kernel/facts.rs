@@ -1,4 +1,5 @@
-//! What the lowering relies on, one fact a test: seen in the kernel, and said by the model.
+//! The facts that the lowering relies on, one for each test: the kernel shows them, and the model
+//! says the same.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! A directory with a mount on it cannot be moved, even where that mount is hidden: what
-//! `src/compile/plan/pins.rs` relies on.
+//! A directory with a mount on it cannot be moved, even where that mount is hidden.
+//! `src/compile/plan/pins.rs` relies on this.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -177,7 +177,8 @@ fn a_pin_holds_wherever_the_directory_shows() {
     assert_eq!(["/srv/a", "/srv/b"].map(|path| model.can_rename(&abs(path))), [false, true]);
 }
 
-/// What `agent-sandbox verify` relies on: an attempt that cannot succeed tells a mount from none.
+/// An attempt that cannot succeed tells whether there is a mount. `agent-sandbox verify` relies on
+/// this.
 // SPEC V6
 #[test]
 fn a_full_directory_is_asked_for_mounts_before_it_is_asked_for_content() {

@@ -100,8 +100,8 @@ impl Tree {
         self.directories.iter().flat_map(around).collect()
     }
 
-    /// What the probe finds when bwrap runs with `flags`, and which directories it can rename;
-    /// `Err` holds bwrap's words if it does not start.
+    /// The paths that the probe finds when bwrap runs with `flags`, and the directories that it can
+    /// rename; `Err` holds bwrap's message if it does not start.
     fn probe(&self, flags: &[String]) -> Result<(BTreeMap<String, Found>, BTreeSet<String>), String> {
         let command = strings(&["--", "sh", "-c", PROBE, "probe"]);
         let output = bwrap(&[flags, &command, &self.paths()].concat());

@@ -1,4 +1,4 @@
-//! What a command can do at a path, as coarsely as people ask.
+//! The access of a command at a path, in the coarse terms of a user.
 
 use std::path::Path;
 
@@ -31,8 +31,7 @@ impl Class {
         }
     }
 
-    /// Equal, for people: where the host does not show at all, nothing more can be hidden, so it
-    /// does not matter whether a mask stands there.
+    /// Equal for a user: where nothing of the host shows, a mask hides nothing more.
     pub fn means(self, other: Class, path: &Path, scene: &Scene) -> bool {
         let own_home = scene.has_own_places() && path.starts_with(HOME);
         let private_place = path.starts_with("/tmp") || path.starts_with("/run") || own_home;
@@ -40,7 +39,7 @@ impl Class {
     }
 }
 
-/// What the argv gives at `path`.
+/// The access that the argv gives at `path`.
 pub fn class(model: &Model, path: &Path) -> Class {
     match model.view(&abs(path)) {
         View::Host { source, writable, .. } => {

@@ -1,4 +1,4 @@
-//! What `diff` says is what two argvs differ in, at every path, both ways round.
+//! `diff` names exactly the differences of two argvs, at every path and in both directions.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ fn path_of(change: &PolicyChange) -> Option<&AbsPath> {
     }
 }
 
-/// How much of the host a state gives. What is blocked is read-only or hidden.
+/// How much of the host a state gives. A blocked path is read-only or hidden.
 fn fits(state: DiffState, rank: u8) -> bool {
     match state {
         DiffState::Hidden | DiffState::Private => rank == 0,

@@ -1,4 +1,4 @@
-//! What `explain` says is what the argv means.
+//! The answers of `explain` agree with the meaning of the argv.
 
 use std::cell::Cell;
 use std::os::unix::ffi::OsStrExt;
@@ -104,7 +104,8 @@ fn assert_movable_is_what_can_be_renamed(
     });
     let mut movable: Vec<_> = explanation.rule.at.ancestors().skip(1).filter(|at| model.can_rename(at)).collect();
     movable.reverse();
-    // What only the host has in a place of our own is not there to be renamed.
+    // A file that only the host has in a place of our own cannot be renamed, because it is not
+    // visible.
     movable.retain(|at| host.exists(at).unwrap());
     // Nor does the host care which directories of our own are renamed.
     movable.retain(|at| matches!(model.view(at), View::Host { .. }));
@@ -112,8 +113,8 @@ fn assert_movable_is_what_can_be_renamed(
     Ok(())
 }
 
-/// What is said of patterns and paths that do not exist yet is held against what the walk finds of
-/// those that do.
+/// The answers about patterns and missing paths are compared with the results of the walk for paths
+/// that exist.
 #[test]
 fn patterns_are_said_to_match_what_the_walk_matches() {
     let seen = Cell::new(0);

@@ -131,7 +131,7 @@ fn variable() -> impl Strategy<Value = OsString> {
     ]
 }
 
-/// Those that a shell has its own mind about: a policy can set them.
+/// Variables that a shell handles in its own way: a policy can set them.
 fn of_the_shell() -> impl Strategy<Value = OsString> {
     select(vec!["IFS", "PATH", "PPID", "UID", "PS1", "OPTIND", "SHELLOPTS"]).prop_map(OsString::from)
 }
@@ -141,7 +141,7 @@ fn odd_variable() -> impl Strategy<Value = OsString> {
     "[a-z0-9 /:'\"$*.-]{1,5}".prop_map(OsString::from)
 }
 
-/// What becomes of a variable of the caller: passed, dropped, or set to something else.
+/// The fate of a variable of the caller: passed, dropped, or set to another value.
 fn fate() -> impl Strategy<Value = Option<Option<OsString>>> {
     prop_oneof![Just(Some(None)), Just(None), word().prop_map(|value| Some(Some(value)))]
 }
@@ -169,7 +169,7 @@ fn environments() -> impl Strategy<Value = (BTreeMap<OsString, OsString>, Enviro
     })
 }
 
-/// The script starts bwrap with the environment of a run, whatever is in it.
+/// The script starts bwrap with the environment of a run, with any variables in it.
 // SPEC E9
 #[test]
 fn the_shell_form_gives_the_environment() {
@@ -189,7 +189,7 @@ fn the_shell_form_gives_the_environment() {
             .map(|line| line.splitn(2, |byte| *byte == b'=').map(|part| OsStr::from_bytes(part).to_owned()))
             .map(|mut parts| (parts.next().unwrap(), parts.next().unwrap()))
             .collect();
-        // Made by shells, and not by the script.
+        // Shells set these variables, not the script.
         for made in ["PWD", "OLDPWD", "SHLVL", "_", "PATH"] {
             if !expected.contains_key(OsStr::new(made)) {
                 found.remove(OsStr::new(made));

@@ -1,4 +1,4 @@
-//! What random scenes and reading brought to light, as small as it gets.
+//! Mistakes that random scenes and reading found, each as small as possible.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use agent_sandbox::compile::request::Request;
 use crate::access::{Class, class};
 use crate::support::{self, Tree};
 
-/// What `/home/u/proj/PATH` is with these files and flags, without presets.
+/// The access at `/home/u/proj/PATH` with these files and flags, without presets.
 fn class_of(path: &str, entries: &[&str], request: Request) -> Class {
     let tree = Tree::new(entries);
     let request = Request { presets: vec!["!@all".into()], ..request };
@@ -29,8 +29,8 @@ fn a_question_mark_is_one_character_of_any_length() {
     assert_eq!(class_of("é.key", &["home/u/proj/é.key"], request), Class::Hidden);
 }
 
-/// Otherwise whoever can write the folder makes a file `\[id\]`, and `[id]` is open on the next
-/// run.
+/// Otherwise a command that can write the folder creates a file `\[id\]`, and `[id]` is open in the
+/// next run.
 #[test]
 fn a_file_named_like_an_escaped_pattern_takes_no_protection_away() {
     let request = Request { exclude: vec![r"\[id\]".into()], ..Request::default() };
@@ -71,8 +71,8 @@ fn a_link_in_an_excluded_folder_means_the_same_with_and_without_a_rule_beside_it
     assert_eq!(class_of("t", &entries, request), class_of("t", &entries, beside));
 }
 
-/// `**/r` wins over `d/r*` as long as `d` is visible. Hiding `d` takes the first out of reach, and
-/// must not leave the second alone with the path.
+/// `**/r` wins over `d/r*` as long as `d` is visible. Hiding `d` takes the first out of reach. The
+/// second must not open the path then.
 #[test]
 fn hiding_a_folder_does_not_open_what_is_in_it() {
     let entries = ["home/u/.config/agent-sandbox/config.toml = filesystem.rw = [\"d/r*\"]", "home/u/proj/d/r"];
@@ -82,8 +82,8 @@ fn hiding_a_folder_does_not_open_what_is_in_it() {
     assert_ne!(class_of("d/r", &entries, request), Class::Rw);
 }
 
-/// Whoever can write the project plants a link, and a rule that is there to protect opens what the
-/// link leads to.
+/// A command that can write the project plants a link, and a protective rule then opens the target
+/// of the link.
 #[test]
 fn a_planted_link_re_opens_nothing_that_is_excluded() {
     let entries = [
@@ -128,8 +128,7 @@ fn a_glob_in_reach_counts_beside_one_that_is_out_of_reach() {
     }
 }
 
-/// What governs the folder of a link is judged without rules that came through links, wherever it
-/// is judged.
+/// The decision for the folder of a link never counts rules that came through links.
 #[test]
 fn a_link_still_counts_in_a_folder_that_is_hidden_through_another_link() {
     let entries = ["home/u/proj/d/l -> ../a", "home/u/proj/a", "home/u/proj/x -> d"];

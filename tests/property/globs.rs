@@ -1,4 +1,4 @@
-//! What a pattern matches, compared with a matcher that tries everything (SPEC G1).
+//! The matches of a pattern, compared with a matcher that tries everything (SPEC G1).
 
 use std::cell::Cell;
 use std::ffi::OsString;

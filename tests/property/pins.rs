@@ -1,4 +1,4 @@
-//! What a rule names stays where it is, and nothing else is held (SPEC B12, B13).
+//! Directories that a rule names stay in their place, and no others do (SPEC B12, B13).
 
 use std::cell::Cell;
 use std::ffi::OsString;

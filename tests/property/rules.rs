@@ -170,7 +170,7 @@ impl RuleSeed {
         } else if seed.spelling == Spelling::Home && target.starts_with(HOME) {
             text.splice(0..0, *b"~/");
         }
-        // A pattern cannot be created, and once in a while somebody tries.
+        // A pattern cannot be created; a few random rules try it anyway.
         let is_pattern = text.iter().any(|byte| b"*?[{".contains(byte));
         let missing = match seed.missing {
             Missing::Create | Missing::Block if is_pattern && !seed.anywhere => Missing::Skip,

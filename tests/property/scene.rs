@@ -33,7 +33,7 @@ pub enum Missing {
     Block,
 }
 
-/// A rule as somebody writes it.
+/// A rule as a user writes it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Entry {
     pub access: Access,
@@ -49,7 +49,7 @@ pub struct Definition {
     pub entries: Vec<Entry>,
 }
 
-/// What one layer says: a configuration file, or the flags.
+/// The content of one layer: a configuration file, or the flags.
 #[derive(Clone, Default)]
 pub struct Document {
     /// `@name` and `!@name`.
@@ -168,7 +168,7 @@ impl Stage {
         (compiled.expect("a project"), diagnostics)
     }
 
-    /// What the project's own file opens.
+    /// The grants of the project's own file.
     pub fn grants(&self, scene: &Scene, request: &Request, compiled: &Compiled) -> Vec<Granted> {
         let session = support::session(scene.cwd.to_str().unwrap());
         let widening = trust::widening(&Host::at(self.root.path()), &session, compiled, request);

@@ -1,4 +1,5 @@
-//! What must not change the argv, and what may change it in one direction only.
+//! Changes of a policy that must not change the argv, and those that may change it in one direction
+//! only.
 
 use std::path::Path;
 
@@ -44,7 +45,8 @@ fn with_and_without_optimising_the_argv_means_the_same() {
             // A mount that changes nothing is still a mount, and what it is on cannot be renamed.
             let lost_a_mount = || compiled.plan.redundant.iter().any(|dropped| dropped.path.as_path() == path);
             let (plain, optimised) = (class(&plain, &path), class(&optimised, &path));
-            // The way to a mask in a home of the sandbox's own is there only with the mask.
+            // In a home of the sandbox's own, the folders on the way to a mask exist only with the
+            // mask.
             let is_own = scene.has_own_places() && optimised.of_the_host() == 0;
             let agreed = moves == moves_plain || (moves && lost_a_mount()) || is_own;
             prop_assert!(agreed, "{path:?} can be renamed: {moves}, and {moves_plain} without optimising");
@@ -79,8 +81,7 @@ fn neither_the_order_of_entries_nor_that_of_files_on_disk_changes_a_byte() {
     });
 }
 
-/// In place, by a generator as simple as can be: what matters is that the same seed gives the same
-/// order.
+/// In place, by a very simple generator: the same seed must give the same order.
 fn shuffle<T>(list: &mut [T], seed: &mut u64) {
     for last in (1..list.len()).rev() {
         *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,4 +1,5 @@
-//! What a project's file opens is what its argv opens beyond the argv without it, at every path.
+//! The grants of a project's file are exactly what its argv opens beyond the argv without it, at
+//! every path.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};

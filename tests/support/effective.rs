@@ -1,4 +1,4 @@
-//! What the model says of a path, in the words of `explain` and `show`.
+//! The model's answer for a path, in the terms of `explain` and `show`.
 
 use agent_sandbox::audit::effective_access::EffectiveAccess as Effective;
 use agent_sandbox::model::{Model, ModelView as View};

@@ -1,5 +1,5 @@
-//! Any bytes as a policy: it may be refused, but never panic, hang, or come to an argv that nobody
-//! understands.
+//! Any bytes as a policy: the compiler may refuse it, but must not panic, hang, or give an argv
+//! that the model does not understand.
 //!
 //! The fuzz target and the bounded test share this file.
 #![allow(dead_code, clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -31,7 +31,7 @@ pub struct Target {
     root: TempDir,
 }
 
-/// What became of an input.
+/// The result of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Refused,

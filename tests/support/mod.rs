@@ -217,7 +217,7 @@ impl Place {
         let folder = Self { folder, uid };
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir_all(folder.project()).unwrap();
-        // Not a new home: what is made in one (SPEC P9) is there already.
+        // Not a new home: the paths that a start creates in one (SPEC P9) exist already.
         for made in Self::MADE_FOR_PROGRAMS {
             fs::create_dir(folder.home().join(made)).unwrap();
         }
@@ -316,7 +316,8 @@ fn ordinary_uid() -> u32 {
     if uid.is_root() { USER } else { uid.as_raw() }
 }
 
-/// Passes by what a command removes or renames meanwhile: that belongs to the user already.
+/// Skips entries that a command removes or renames at the same time: they belong to the user
+/// already.
 fn give(path: &Path, uid: u32) {
     let unless_gone = |result: std::io::Result<()>| match result {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}

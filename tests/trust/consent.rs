@@ -10,7 +10,7 @@ fn agree(tree: &Tree, request: &Request) {
     trust::record(&tree.host(), &compiled.compiled.layers, &compiled.widening.unwrap()).unwrap();
 }
 
-/// What a run with these flags is refused for.
+/// The reason for which a run with these flags is refused.
 fn refused(tree: &Tree, request: &Request) -> Vec<String> {
     let compiled = compiled(tree, "/home/u/proj", request);
     let refusal = compiled.refusal(&tree.host());

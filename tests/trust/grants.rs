@@ -7,7 +7,8 @@ use agent_sandbox::trust;
 use crate::support::{Tree, session};
 use crate::{FILE, compiled, tree, user};
 
-/// What the project's file opens, a line each. Leaving mounts out makes no difference to that.
+/// The grants of the project's file, one on each line. Leaving mounts out makes no difference to
+/// that.
 #[track_caller]
 fn opened_with(tree: &Tree, cwd: &str, request: &Request) -> Vec<String> {
     let [some, all] = [false, true].map(|no_optimize| {
@@ -49,8 +50,7 @@ fn what_only_tightens_opens_nothing() {
 // SPEC Z2
 #[test]
 fn a_limit_that_is_raised_needs_consent_for_that_much() {
-    // Lowering what nobody or the user limits opens nothing, and neither does a limit where there
-    // is none.
+    // A lower limit opens nothing, whether the user has set that limit or not.
     assert_opens(&tree(), "[limits]\ntime = '1h'\nprocesses = 9\ntmp = '4G'\n", &[]);
     assert_opens(&tree(), "[limits]\ntmp = '5G'\n", &["limit `tmp`: raised to 5G (.agent-sandbox.toml:2:7)"]);
     let with_user = || {
@@ -83,7 +83,7 @@ fn an_injection_is_a_grant_outside_of_the_project() {
     assert_opens(&tree(), &format!("{}[filesystem]\npresets = ['@lint/all']\n", text("~/new/x")), &[elsewhere]);
     let in_tmp = "`/tmp/x`: reads as something else, which is injected there (.agent-sandbox.toml:3:6)";
     assert_opens(&tree(), &text("/tmp/x"), &[in_tmp]);
-    // What the user injects is not the file's.
+    // The user's injections are no grants of the file.
     let tree = tree();
     user(&tree, &text("~/new/x"));
     assert_opens(&tree, "[filesystem]\nro = ['src']\n", &[]);
@@ -178,8 +178,8 @@ fn ro_inside_what_the_user_excludes_re_opens() {
     );
 }
 
-/// A built-in preset's `ro` shows nothing that the user excludes (SPEC P12), whoever names the
-/// preset. The project's own `ro` would, also where a preset names the path as well.
+/// A built-in preset's `ro` shows nothing that the user excludes (SPEC P12), in whichever layer the
+/// preset is named. The project's own `ro` would, also where a preset names the path as well.
 // SPEC P12
 #[test]
 fn ro_of_a_preset_opens_nothing_and_that_of_the_project_does() {
@@ -255,7 +255,7 @@ fn a_preset_defined_here_and_named_by_a_flag_is_of_this_file() {
     assert_eq!(opened, ["`/home/u/data`: read-only → writable (.agent-sandbox.toml:2:7)"]);
 }
 
-/// Folders of editors in use that a command could not create: `@autorun` puts up placeholders.
+/// Folders of editors in use that a command could not create: `@autorun` creates placeholders.
 const BLOCKED: [&str; 4] = [".cursor", ".idea", ".vscode", ".zed"];
 
 // SPEC T3
@@ -305,7 +305,7 @@ fn a_preset_of_the_user_can_be_taken_away_too() {
     );
 }
 
-/// Something stands at what `@git` blocks where it is missing, so that no command creates it.
+/// The paths that `@git` blocks while they are missing exist, so no command creates them.
 #[test]
 fn what_a_preset_would_block_is_opened_without_it() {
     let tree = tree();
@@ -407,7 +407,7 @@ fn a_setting_that_is_off_for_a_reason_of_this_file_s_own_is_not_missed() {
     let tree = tree();
     tree.add("run/systemd/resolve/stub");
     tree.add("etc/resolv.conf -> ../run/systemd/resolve/stub");
-    // Shown without the file, by the network.
+    // Without the file the network is on, which shows this folder.
     assert_opens(&tree, "network = false\n[filesystem]\nro = ['/run/systemd/resolve']\n", &[]);
 }
 
@@ -505,7 +505,7 @@ fn a_file_above_the_root_still_forbids_what_it_forbids() {
     );
 }
 
-/// Both policies are resolved one after the other, and the machine does not stand still between.
+/// The two policies are resolved one after the other, and the machine may change in between.
 #[test]
 fn a_service_that_starts_meanwhile_is_not_opened_by_the_file() {
     let tree = tree();

@@ -1,4 +1,4 @@
-//! What a project's file opens, case by case, and what consent to it covers.
+//! The grants of a project's file, case by case, and the changes that consent covers.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../support/mod.rs"]

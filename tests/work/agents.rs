@@ -92,7 +92,7 @@ fn an_agent_on_the_path_finds_its_folders_in_a_new_home(place: &Place) {
     assert_eq!(modes, "700 .claude\n600 .claude.json\n700 .codex\n{\"a\": 1, \"b\": 1}");
 }
 
-/// The second run finds the mount point of the first one, and takes it for nothing of anybody's.
+/// The second run finds the mount point of the first one, and knows that it is no file of the user.
 // SPEC P10
 fn two_runs_share_the_second_place(place: &Place) {
     place.write("home/.claude.json", "{}");

@@ -150,7 +150,7 @@ fn a_worktree_whose_files_are_gone_stays_in_the_list_of_git(place: &Place) {
     );
 }
 
-/// git says so inside, too, and goes on; a merge stops.
+/// git inside also names the file, and goes on; a merge stops.
 // SPEC R13
 fn a_checkout_of_another_version_of_a_protected_file_is_reported(place: &Place) {
     outside(
@@ -330,12 +330,12 @@ fn settings_that_git_writes_itself_reach_the_host(place: &Place) {
     assert_eq!(left, "branch.main.rebase true\n");
 }
 
-/// What could run a program stays in the copy, is reported once, and the next run has it.
+/// A setting that could run a program stays in the copy, is reported once, and the next run has it.
 // SPEC Q5
 fn other_settings_stay_with_the_project(place: &Place) {
     outside(place, INIT);
     let before = outside(place, "cat .git/config; stat -c %i .git/config");
-    // `prepare` of husky, and the rest as people do it.
+    // The first command is that of husky's `prepare`; the others are common ones.
     let output = output_inside(
         place,
         "git config core.hooksPath .husky/_; git remote add other /other; git config alias.x '!true'

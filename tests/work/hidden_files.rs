@@ -233,7 +233,7 @@ fn a_hidden_file_cannot_be_read_without_a_state_folder(place: &Place) {
     let mut command = sandbox(place);
     prepared(&mut command).env("XDG_STATE_HOME", place.home().join("file/none"));
     let script = "for file in .env .env.local; do ! cat $file || exit; ! echo x >>$file || exit; done";
-    // `@caches` would put up placeholders for programs of this machine.
+    // `@caches` would create placeholders for programs of this machine.
     let flags = ["--preset", "!caches", "--network=false", "--", "sh", "-c", script];
     let output = command.args(flags).output().unwrap();
     let said = stderr(&output);

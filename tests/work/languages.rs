@@ -11,7 +11,7 @@ for_both!(
     a_package_is_installed_with_pip,
     package_managers_work_with_settings_without_their_credentials,
 );
-// The toolchain that built the tests may lie in a home that nobody else can enter.
+// The toolchain that built the tests may lie in a home that no other user can enter.
 for_root!(
     a_crate_is_built_and_tested,
     a_program_is_not_installed_on_the_path_of_the_host,

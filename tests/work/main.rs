@@ -1,5 +1,5 @@
-//! Ordinary work passes inside, with the policy that holds without a file: what people and agents
-//! do all day, done by a process inside and judged on the host.
+//! Ordinary work of people and agents succeeds inside with the default policy. A process inside
+//! does the work, and the test judges it on the host.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code, unused_macros)]
 
 #[macro_use]
@@ -23,7 +23,7 @@ use std::process::{Command, Output};
 use sandbox::{sandbox, succeeded};
 use support::Place;
 
-/// What a script prints inside. It must succeed.
+/// The output of a script inside. It must succeed.
 #[track_caller]
 fn inside(place: &Place, script: &str) -> String {
     succeeded(output_inside(place, script))

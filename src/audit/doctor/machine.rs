@@ -57,7 +57,8 @@ pub(super) fn apparmor(host: &Host) -> Option<DoctorFinding> {
 }
 
 pub(super) fn container(host: &Host, session: &Session) -> DoctorFinding {
-    let is_one = if availability::in_container(host, session) { "this is one" } else { "this is none that says so" };
+    let is_one =
+        if availability::in_container(host, session) { "this is one" } else { "nothing says that this is one" };
     let parts = match covered_in_proc(host) {
         0 => return DoctorFinding::ok(is_one),
         1 => "1 part of `/proc` is".to_owned(),
@@ -92,8 +93,8 @@ pub(super) fn kernel() -> DoctorFinding {
         ),
         Some(version) if version < (6, 15) => DoctorFinding::limited(
             format!("{release}, before 6.15"),
-            "whether a command was killed, or only said so by its exit code, cannot be told apart",
-            "nothing needs to be done; a newer kernel tells",
+            "a command that was killed looks like one that exits with 128 plus a signal",
+            "nothing needs to be done; a newer kernel tells them apart",
         ),
         _ => DoctorFinding::ok(release),
     }

@@ -36,10 +36,10 @@ pub struct DoctorFinding {
     pub name: String,
     pub status: FindingStatus,
     pub found: String,
-    /// What follows, where something is lacking.
+    /// The consequence, if something is lacking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<String>,
-    /// What to do about it.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }

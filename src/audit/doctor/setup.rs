@@ -41,7 +41,7 @@ pub(super) fn bwrap(host: &Host, machine: Option<Result<&Machine, &Diagnostic>>)
         Ok(version) if version.is_empty() => DoctorFinding::limited(
             format!("{path} does not say its version"),
             "it may be something else than bubblewrap",
-            "see that the first `bwrap` on PATH is the one that you installed",
+            "make sure that the first `bwrap` on PATH is the one that you installed",
         ),
         Ok(version) => {
             let how = if availability::is_setuid(host, path) { "setuid root" } else { "not setuid" };
@@ -50,7 +50,7 @@ pub(super) fn bwrap(host: &Host, machine: Option<Result<&Machine, &Diagnostic>>)
     }
 }
 
-/// In the order of their age.
+/// Oldest first.
 const FEATURES: [(&str, &str); 5] = [
     ("--perms", "masks that cannot be opened, on bwrap alone"),
     ("--cap-drop", "root without capabilities"),
@@ -68,7 +68,7 @@ pub(super) fn features(bwrap: &AbsPath) -> impl Iterator<Item = Feature> + use<>
     })
 }
 
-/// The limits that this machine holds. Those of a cgroup are tried.
+/// The limits that this machine can enforce. Those of a cgroup are tested.
 pub(super) fn limits(host: &Host, session: &Session, bwrap: Option<&AbsPath>, tried: &Tried) -> DoctorFinding {
     let has_size = bwrap.is_some_and(|bwrap| bwrap::flags(bwrap).unwrap_or_default().contains(SIZE));
     let no_size = (!has_size).then(|| format!("this bwrap does not have `{SIZE}`"));
@@ -102,7 +102,7 @@ pub(super) fn limits(host: &Host, session: &Session, bwrap: Option<&AbsPath>, tr
 
 /// Whether the sandbox shows the target of `/etc/resolv.conf`.
 pub(super) fn name_resolution(host: &Host, trial: &Trial) -> DoctorFinding {
-    let remedy = "see that `/etc/resolv.conf` leads to a file that you can read";
+    let remedy = "make sure that `/etc/resolv.conf` leads to a file that you can read";
     match host.resolve(Path::new("/etc/resolv.conf")) {
         Ok(found) if found.kind.is_none() => DoctorFinding::limited(
             "there is no `/etc/resolv.conf`, or it leads to nothing",
@@ -139,5 +139,9 @@ pub(super) fn state_folder(host: &Host, session: &Session) -> DoctorFinding {
 }
 
 pub(super) fn terminal() -> DoctorFinding {
-    DoctorFinding::ok(if terminal::open().is_some() { "there is one" } else { "there is none: nothing interactive" })
+    DoctorFinding::ok(if terminal::open().is_some() {
+        "there is one"
+    } else {
+        "there is none: interactive programs do not work"
+    })
 }

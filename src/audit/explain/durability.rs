@@ -17,12 +17,12 @@ pub enum Durability {
     Directory { path: AbsPath },
     /// The rule covers the one file that exists at the start. A program on the host can replace it.
     File { path: AbsPath, when_replaced: WhenReplaced },
-    /// A pattern has matched: what is made later is not covered before the next start.
+    /// A pattern has matched: a file that is created later is not covered before the next start.
     Pattern,
     /// The file has this many names, and only this one is covered.
     HardLinked { names: u64 },
-    /// The host's file is untouched, and this is read there in this run alone. `placeholder`:
-    /// nothing is there on the host, and a placeholder stands there during the run.
+    /// The host's file is untouched, and this is read there in this run alone. `placeholder`: the
+    /// path does not exist on the host, and has a placeholder during the run.
     Injected {
         /// The file or folder that is read; absent for a text.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,12 +44,12 @@ pub enum Durability {
     Pinned { keeps: AbsPath },
     /// It is a copy of what the host has, with more in it, made for this sandbox.
     Generated,
-    /// It goes with the sandbox.
+    /// It is gone after the run.
     Private,
 }
 
-/// The file that a command sees once a program on the host has replaced it: the mount goes with the
-/// old file.
+/// The file that a command sees once a program on the host has replaced it: the kernel then removes
+/// the mount from the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhenReplaced {

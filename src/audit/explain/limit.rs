@@ -1,4 +1,4 @@
-//! The limits in force, where each was written, and which part of a run holds it.
+//! The limits in force, where each was written, and which part of a run enforces it.
 
 use schemars::JsonSchema;
 use serde::Serialize;

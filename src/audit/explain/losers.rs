@@ -13,7 +13,7 @@ use crate::policy::{AbsPath, Access, Exactness, IfMissing, LayerKind, Precedence
 use super::super::rule_json::{RuleJson, is_winner};
 use super::{AskedPath, Explainer};
 
-/// A rule that does not decide, and why.
+/// A rule that does not decide, with the reason.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Loser {
     pub rule: RuleJson,
@@ -66,7 +66,7 @@ pub enum LoserReason {
     BehindOneOutOfReach,
     /// Our own files stay at least read-only.
     OwnFile,
-    /// Git has this very content, so the preset leaves the file alone.
+    /// git has exactly this content, so the preset leaves the file alone.
     LeftAlone,
     /// It would show the file without its credentials, and the file holds none.
     NoCredentials,
@@ -82,7 +82,8 @@ pub enum LoserReason {
     LinkNotFollowed,
     /// The pattern matches a symlink that leads to nothing.
     DanglingLink,
-    /// Patterns are expanded at the start: what is made during a run is matched in the next one.
+    /// Patterns are expanded at the start: a file that is created during a run is matched in the
+    /// next one.
     ExpandedAtStart,
     /// The pattern does not look into a directory on the way: others' code, and too much of it.
     NotLookedInto,

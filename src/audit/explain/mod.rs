@@ -59,25 +59,25 @@ pub struct Explanation {
     /// only where it is not seen inside, so that it leads nowhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<HostKind>,
-    /// Other places where the same thing is found: it is mounted there, too.
+    /// Other places where the same file or folder is mounted.
     pub same_as: Vec<AbsPath>,
-    /// What a command may do.
+    /// The access of a command.
     pub access: EffectiveAccess,
     /// What decides that.
     pub rule: RuleJson,
-    /// Rules that have no say here, nearest first, each with the reason.
+    /// Rules that do not decide here, nearest first, each with the reason.
     pub losers: Vec<Loser>,
     /// The mounts that give `access`, in order.
     pub mounts: Vec<MountStep>,
     /// The mounts that keep directories on the way in their places.
     pub pins: Vec<MountStep>,
-    /// What differs below, counted: each path at which another access begins than around it.
+    /// The number of paths below, by access, at which the access differs from that around them.
     pub below: Vec<Below>,
     /// How far the answer can be relied on while the command runs.
     pub durability: Vec<Durability>,
 }
 
-/// How many paths below have this access, where that around them is another.
+/// The number of paths below that have this access while the path around them has another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Below {
     pub access: EffectiveAccess,

@@ -13,13 +13,13 @@ use crate::diagnostic::Diagnostics;
 use crate::host::Session;
 use crate::policy::{Origin, Word};
 
-/// What becomes of a variable, and why. Its value is not shown.
+/// Whether a variable is passed, unset or set, and why. Its value is not shown.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct VariableExplanation {
     pub name: Word,
     pub fate: VariableFate,
-    /// Whether the caller has it. If not, `fate` is what would become of it.
+    /// Whether the caller has it. If not, `fate` says whether the command would get it.
     pub caller_has_it: bool,
     /// What decides that.
     #[serde(rename = "whence")]

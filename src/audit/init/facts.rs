@@ -42,7 +42,7 @@ pub(super) struct Secret {
     pub by_preset: bool,
     /// Git holds the same content.
     pub is_tracked: bool,
-    /// Other names exist, which no mount covers.
+    /// The file has other names, which no mount covers.
     pub has_other_names: bool,
 }
 

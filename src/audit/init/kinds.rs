@@ -51,7 +51,7 @@ impl ProjectKind {
     }
 }
 
-const PIPELINE: &str = "runs with the project's credentials, where it is pushed to";
+const PIPELINE: &str = "runs in CI with the project's credentials";
 const REVIEWERS: &str = "says who must agree to a change";
 
 /// Paths that take effect outside of the sandbox, or decide about the work. Without those that

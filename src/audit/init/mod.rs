@@ -23,8 +23,8 @@ pub fn propose(host: &Host, project: &Project) -> String {
     let facts = Facts::gather(host, project);
     let head = head(&facts, project);
     let own_home = comment(
-        "A home of the sandbox's own: of the host's, only caches, agents' state and programs on PATH are there. \
-         `base = \"minimal\"` leaves out everything but programs and what rules name.",
+        "A private home: of the host's home, only caches, agents' state and programs on PATH are visible. \
+         `base = \"minimal\"` hides everything except programs and paths that rules name.",
     ) + "# home = \"private\"\n";
     let lists = [presets(&facts, project), read_only(&facts), hidden(&facts, project), own_home].join("\n");
     format!("{head}\n[filesystem]\n{lists}\n{}", wider(&facts))
@@ -38,7 +38,7 @@ fn head(facts: &Facts, project: &Project) -> String {
     out.push_str(
         "#\n\
          #   agent-sandbox check           is this file valid?\n\
-         #   agent-sandbox lint            does each rule do something, and is no secret in sight?\n\
+         #   agent-sandbox lint            does each rule do something, and is a secret readable?\n\
          #   agent-sandbox explain PATH    what holds at a path, and why?\n",
     );
     let kinds = facts.kinds.iter().map(|(kind, marker)| format!("{} (`{}`)", kind.name, relative(marker, project)));
@@ -72,8 +72,8 @@ fn presets(facts: &Facts, project: &Project) -> String {
     }
     let lines = facts.lint.iter().map(|(preset, files)| (format!("\"@{preset}\""), named(files.iter(), project)));
     comment(
-        "Settings of linters and formatters are read-only: a check that fails is to be met, not loosened. Where git has to \
-         change them (another branch), do that outside.",
+        "Settings of linters and formatters are read-only: fix a failing check, do not loosen it. If git must \
+         change them (another branch), run git outside.",
     ) + &list("presets", lines)
 }
 
@@ -84,7 +84,7 @@ fn read_only(facts: &Facts) -> String {
     let guarded = facts.guarded.iter().map(|(path, why)| (format!("\"{path}\""), (*why).to_owned()));
     let why = "instructions for agents; remove the `#` if none is to change them";
     let instructions = facts.instructions.iter().map(|path| (format!("# \"{path}\""), why.to_owned()));
-    comment("Can be read, and changed outside only. What the agent is to work on has no place here.")
+    comment("Can be read inside, and changed only outside. Do not list files that the agent works on.")
         + &list("ro", guarded.chain(instructions))
 }
 
@@ -108,8 +108,8 @@ fn hidden(facts: &Facts, project: &Project) -> String {
     }
     if !others.is_empty() {
         out += &comment(&format!(
-            "Left to you: {}. What looks like a secret there has other names (hard links), or a name that is no text, so that \
-             a rule would not hold.",
+            "Left to you: {}. What looks like a secret there has other names (hard links), or a name that is not UTF-8, so a \
+             rule would not protect it.",
             names(&others)
         ));
     }
@@ -123,8 +123,8 @@ fn hidden(facts: &Facts, project: &Project) -> String {
 /// Proposals that open something, all of them off: they need consent.
 fn wider(facts: &Facts) -> String {
     let mut out = comment(
-        "What follows would open more than the defaults do. A file that does needs the consent of everyone who uses it \
-         (`agent-sandbox trust`), so all of it is off.",
+        "The rules below would open more than the defaults do. Everyone who uses such a file must consent to it \
+         (`agent-sandbox trust`), so all of them are off.",
     ) + "#\n";
     for (paths, why) in facts.kinds.iter().filter_map(|(kind, _)| kind.wants) {
         let paths: Vec<String> = paths.iter().map(|path| format!("\"{path}\"")).collect();

@@ -15,7 +15,7 @@ use crate::policy::{AbsPath, Exactness, IfMissing, LayerKind, Origin, Rule, esca
 
 use super::LintFinding;
 
-/// A shorter name is near to every other short name.
+/// Any two shorter names differ by few letters.
 const SHORTEST_MISSPELLED: usize = 3;
 
 /// Number of paths that a finding names.
@@ -111,8 +111,7 @@ fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
 pub(super) fn idle_flag(host: &Host, compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
     let found = unused(host, compiled, rule);
     if rule.access.is_protective() {
-        let help =
-            "correct it; what comes to be there during the run is blocked by a rule with `if-missing = \"block\"`";
+        let help = "correct it; to keep the command from creating it, use `if-missing = \"block\"`";
         return Some(found.help(help));
     }
     let path = absent(compiled, rule)?;
@@ -234,7 +233,7 @@ fn redundant(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
         let decision = compiled.decisions.get(&found.path);
         decision.is_some_and(|decision| decision.losers.iter().any(|loser| loser.rule.access != rule.access))
     };
-    // A rule that creates, blocks or demands does so whatever surrounds it.
+    // A rule that creates, blocks or demands a path has this effect with any rules around it.
     let acts = rule.if_missing != IfMissing::Skip;
     if has_pin || rule.shows_socket || acts || matches(compiled, rule).any(beats) {
         return None;
@@ -252,7 +251,7 @@ fn redundant(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
     };
     let written = escape_for_display(&rule.text);
     let message = format!("`{written}` changes nothing: `{}` is {inherited} without it", first.path);
-    let help = "remove it, or keep it for the day when something around it is opened or closed";
+    let help = "remove it; it only matters if a surrounding rule changes";
     Some(Diagnostic::new(Code::RedundantRule, message).at(&rule.origin).help(help))
 }
 

@@ -58,8 +58,10 @@ fn readable(compiled: &Compiled, path: &AbsPath, like: &str) -> Diagnostic {
         Some(entry) if goes_with_host_home(compiled, path) => {
             format!("hide it with `exclude = [{entry}]`, or set `home = \"private\"`, where it does not exist")
         }
-        Some(entry) => format!("hide it with `exclude = [{entry}]`, or move it out of sight"),
-        None => "move it out of sight: its name is no text, so only a pattern can name it".to_owned(),
+        Some(entry) => format!("hide it with `exclude = [{entry}]`, or move it where the command cannot read it"),
+        None => {
+            "move it where the command cannot read it: its name is not UTF-8, so only a pattern can name it".to_owned()
+        }
     };
     Diagnostic::new(Code::VisibleSecret, format!("`{path}` looks like {like}, and the command can read it")).help(help)
 }
@@ -192,8 +194,8 @@ fn writable_folder(project: &Project, path: &AbsPath, exists: bool) -> Diagnosti
     Diagnostic::new(Code::WritablePath, message).help(help)
 }
 
-/// Finds stores that `@caches-apart` would close: a file in them is one file with its links in
-/// other projects.
+/// Finds stores that `@caches-apart` would close: their files are hard links to files in other
+/// projects.
 pub(super) fn shared_stores(host: &Host, compiled: &Compiled, findings: &mut Vec<LintFinding>) {
     let groups = builtin::get("caches-apart").map_or(&[][..], |preset| preset.groups);
     let stores = groups.iter().flat_map(|group| group.entries.iter().map(move |entry| (group.tool, entry.path)));

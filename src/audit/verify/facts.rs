@@ -35,7 +35,7 @@ impl Fact {
         Self { name: name.to_owned(), expected, kernel, result, note: None }
     }
 
-    /// An operation that must be refused, by whatever error.
+    /// An operation that must be refused, with any error.
     fn refused(name: &str, errno: i32, on_host: Option<i32>) -> Self {
         let kernel = possible_or_error(errno);
         let refused_anyway = on_host.filter(|errno| *errno != 0);
@@ -112,8 +112,8 @@ fn limited(limit: Limit, found: &ProbedLimits) -> Fact {
             let expected = expected.next_multiple_of(found.page.max(1));
             Fact::new(&name, expected.to_string(), amount(found.tmp))
         }
-        Limit::Time(_) => untested("the supervisor holds it: it would take that long to try"),
-        Limit::Output(_) => untested("the supervisor holds it, and does not count the report of the probe"),
+        Limit::Time(_) => untested("the supervisor enforces it: the test would take that long"),
+        Limit::Output(_) => untested("the supervisor enforces it, and does not count the report of the probe"),
         Limit::Memory(_) | Limit::Cpus(_) => {
             untested("the supervisor has compared it with the cgroup before the start")
         }

@@ -26,14 +26,14 @@ use promises::{Claim, Promise};
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Verification {
-    /// Nothing that was tested is otherwise than the policy says.
+    /// Every test agrees with the policy.
     pub holds: bool,
     /// The guard compared and locked the mounts.
     pub second_stage: bool,
     pub summary: Summary,
     /// Paths, parents first.
     pub checks: Vec<Check>,
-    /// What a process inside is, whatever the path.
+    /// Facts about a process inside that depend on no path.
     pub facts: Vec<Fact>,
 }
 
@@ -70,11 +70,11 @@ pub struct Check {
     pub note: Option<String>,
 }
 
-/// What comes of trying something at a path.
+/// The result of one operation at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
-    /// It works, on what the host has there.
+    /// It works, on the host's file.
     Allowed,
     /// It works, on something of the sandbox's own.
     Private,

@@ -4,8 +4,8 @@
 //! appending and writes nothing; it makes a file without a name in a directory (`O_TMPFILE`); and
 //! it tests whether a directory stays by removing it while it is not empty. The kernel looks for
 //! mounts (EBUSY) before the file system looks for content (ENOTEMPTY), for a removal as for a
-//! rename. A rename would need a second directory, and onto a name that exists it is refused before
-//! that.
+//! rename. A rename would need a second directory, and a rename onto an existing name is refused
+//! for another reason first.
 #![expect(clippy::disallowed_methods, reason = "the probe tries what a command would try, and changes nothing")]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -35,9 +35,9 @@ pub(super) struct Claim {
     pub because: Origin,
     /// The access of the rule, if a rule asks.
     pub access: Option<Access>,
-    /// The path is none of the host's, so the host's answer proves nothing.
+    /// The path does not lead to the host, so the host's answer proves nothing.
     pub is_own: bool,
-    /// It gets no line where it cannot be tested, because no rule asks for it.
+    /// No rule asks for it, so it gets no line if it cannot be tested.
     pub optional: bool,
 }
 
@@ -90,8 +90,8 @@ impl PromiseList<'_> {
         self.promise(claim, ProbeOperation::Write, expected, READ_ONLY);
     }
 
-    /// Only the first promise about an operation counts. A later one can still tell that the
-    /// path is none of the host's.
+    /// Only the first promise about an operation counts. A later promise can still add that the
+    /// path does not lead to the host.
     fn promise(&mut self, claim: &Claim, operation: ProbeOperation, expected: Effect, refusals: &'static [Errno]) {
         let Some(model) = by_model(self.model, &claim.path, &claim.source, operation) else { return };
         let first = self.all.entry((claim.path.clone(), operation));

@@ -12,7 +12,7 @@ use super::{display_args, display_link, display_step, environment};
 /// A text and its reason, which may be empty.
 pub(super) type Annotated = (String, String);
 
-/// A heading, and which operations stand below it.
+/// A heading, and the operations below it.
 type OperationGroup = (&'static str, fn(&Purpose) -> bool);
 
 const GROUPS: [OperationGroup; 6] = [
@@ -39,9 +39,9 @@ pub(super) fn annotated(argv: &Argv) -> String {
         sections.push(("the command", vec![(format!("  -- {}", display_args(&inside)), String::new())]));
     }
     let by_guard = argv.guard.iter().flat_map(|guard| &guard.limits).map(|limit| (limit, "set by the guard"));
-    let by_supervisor = argv.supervised.iter().map(|limit| (limit, "held by the supervisor"));
+    let by_supervisor = argv.supervised.iter().map(|limit| (limit, "enforced by the supervisor"));
     let in_scope =
-        argv.scope.iter().flat_map(|scope| &scope.limits).map(|limit| (limit, "held by the cgroup of a scope"));
+        argv.scope.iter().flat_map(|scope| &scope.limits).map(|limit| (limit, "enforced by the cgroup of a scope"));
     let limits = by_guard
         .chain(by_supervisor)
         .chain(in_scope)
@@ -66,7 +66,7 @@ fn path(path: &AbsPath, why: String) -> Annotated {
     (format!("# {}", shell_quote(path.as_os_str())), why)
 }
 
-/// What must be there before bwrap starts.
+/// Files that must exist before bwrap starts.
 fn before(argv: &Argv) -> Vec<Annotated> {
     let created = argv.create.iter().chain(argv.new_files.iter().map(|file| &file.path));
     let mut lines: Vec<_> = created.map(|at| path(at, "created before the start".to_owned())).collect();
@@ -74,7 +74,7 @@ fn before(argv: &Argv) -> Vec<Annotated> {
     lines.extend(argv.placeholders.iter().map(|placeholder| {
         let is_target = is_second_place(argv, placeholder.path.as_os_str());
         let purpose = if is_target { "for a file to be mounted on" } else { "so that it cannot be created" };
-        path(&placeholder.path, format!("{}: stands there during the run, {purpose}", placeholder.origin))
+        path(&placeholder.path, format!("{}: exists during the run, {purpose}", placeholder.origin))
     }));
     lines
 }

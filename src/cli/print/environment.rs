@@ -64,7 +64,7 @@ fn is_identifier(name: &OsStr) -> bool {
 pub(super) fn json_form(environment: &Environment) -> Value {
     let (key, fate) = if environment.only_named { ("pass", Fate::Passed) } else { ("unset", Fate::Dropped) };
     let names: Vec<Value> = environment.with(fate).map(|(name, _)| json_word(name)).collect();
-    // What a policy sets has a name of text.
+    // The names of variables that a policy sets are UTF-8.
     let set = environment.set().map(|(name, value, _)| (name.to_string_lossy().into_owned(), json_word(value)));
     json!({ key: names, "set": set.collect::<Map<_, _>>() })
 }

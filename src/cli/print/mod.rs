@@ -24,13 +24,15 @@ use crate::policy::{AbsPath, escape_json};
 /// The comments are the help of `--print-args`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PrintForm {
-    /// One bwrap command, one operation on each line; comments before it say what else a run does
+    /// One bwrap command, one operation on each line; comments before it name the other effects of
+    /// a run
     Shell,
     /// The operations in groups, each with its reason, and the rules that need no mount
     Annotated,
     /// A complete script for a POSIX shell
     Script,
-    /// An object with the arguments, the environment, and all that must exist before the start
+    /// An object with the arguments, the environment, and all files that must exist before the
+    /// start
     Json,
     /// The arguments alone, one on each line; newline and backslash as `\n` and `\\`
     Lines,
@@ -69,7 +71,7 @@ pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
                 true => {
                     "use `--print-args=json`, which carries everything, or leave out `--no-guard`: the guard does this"
                 }
-                false => "run it with `agent-sandbox -- COMMAND`: a supervisor holds these limits",
+                false => "run it with `agent-sandbox -- COMMAND`: a supervisor enforces these limits",
             };
             ("prints shell text, and a run does more than a shell can", before, help.to_owned())
         }
@@ -82,14 +84,14 @@ pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
     Some(Diagnostic::new(Code::IncompleteForm, format!("`{name}` {what}: {}", needs.join(", and "))).help(help))
 }
 
-/// What `launch` does to the process that becomes bwrap.
+/// The steps of `launch` in the process that becomes bwrap.
 fn before(argv: &Argv) -> Vec<String> {
     let scope = argv.pre_exec.scope.then_some("signals and abstract sockets kept inside by Landlock");
     let mounts = argv.pre_exec.private_mounts.then_some("a mount namespace in which nothing appears later");
     scope.into_iter().chain(mounts).map(str::to_owned).collect()
 }
 
-/// The limits that a supervisor holds, or compares with the cgroup before the start.
+/// The limits that a supervisor enforces, or compares with the cgroup before the start.
 fn supervised(argv: &Argv) -> Vec<String> {
     let in_scope = argv.scope.iter().flat_map(|scope| &scope.limits);
     let limits = argv.supervised.iter().chain(in_scope).map(|(limit, _)| format!("`{limit}`")).collect();
@@ -153,9 +155,8 @@ pub fn display_link(link: &PrivateLink) -> String {
 }
 
 impl Argv {
-    /// One bwrap command that a person can read and paste into a POSIX shell, one operation on each
-    /// line, but for those that no rule asks for. Comments before it list the other things that a
-    /// run does.
+    /// One bwrap command that a person can read and paste into a POSIX shell. Each operation that a
+    /// rule asks for has its own line. Comments before it list the other things that a run does.
     pub fn to_shell(&self) -> String {
         let mut out: String = besides(self).iter().map(|(title, list)| format!("# {title}: {list}\n")).collect();
         if let Some(scope) = &self.scope {
@@ -205,14 +206,14 @@ fn besides(argv: &Argv) -> Vec<(&'static str, String)> {
     };
     let created = argv.create.iter().chain(argv.new_files.iter().map(|file| &file.path));
     line("a run creates", &mut created.map(|path| path.as_os_str()));
-    line("a run puts up placeholders, which must stand", &mut argv.placeholders.iter().map(|one| one.path.as_os_str()));
+    line("a run creates placeholders, which must exist", &mut argv.placeholders.iter().map(|one| one.path.as_os_str()));
     let environment = &argv.environment;
     if environment.only_named {
         line("a run passes only the variables", &mut environment.with(Fate::Passed).map(|(name, _)| name));
     }
     line("a run sets the variables", &mut environment.set().map(|(name, _, _)| name));
     let limits: Vec<String> = argv.supervised.iter().map(|(limit, _)| limit.to_string()).collect();
-    line("a run holds the limits, which this command alone does not", &mut limits.iter().map(OsStr::new));
+    line("a run enforces the limits, which this command alone does not", &mut limits.iter().map(OsStr::new));
     let mut links = argv.guard.iter().flat_map(|guard| &guard.plan.links).map(|link| link.path.as_os_str());
     line("private files, over which the guard mounts a link to their copy", &mut links);
     let overflow = argv.guard.iter().flat_map(|guard| &guard.plan.overflow).count();

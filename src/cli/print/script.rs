@@ -140,7 +140,7 @@ fn take_away(items: &[PlaceholderItem]) -> Vec<u8> {
         out.extend(format!("test $sandbox_made -le {at} || ").bytes());
         match item.content {
             None => out.extend([&b"rmdir -- "[..], &path, b" 2>/dev/null || :\n"].concat()),
-            // By its size: the content of an unreadable file would seem empty.
+            // Compares the size, because the content of an unreadable file would look empty.
             Some(b"") => out.extend([&b"test -s "[..], &path, b" || rm -f ", &path, b" || :\n"].concat()),
             Some(content) => {
                 let content = quote(OsStr::from_bytes(content.trim_ascii_end()));

@@ -21,10 +21,10 @@ pub use tree::Folding;
 
 /// Show the whole effective policy as a tree of paths
 ///
-/// One line for each path from which on something else is decided: what a command may do there, and
-/// who says so. What lies between has the access of the nearest path around it. A rule with many
-/// matches in one folder is one line, unless `--all`. Nothing is started, and nothing on the host
-/// is changed.
+/// One line for each path at which another decision begins: the access of a command there, and the
+/// rule that gives it. All other paths have the access of the nearest path around them. A rule with
+/// many matches in one folder is one line, unless `--all`. Nothing is started, and nothing on the
+/// host is changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ShowArgs {

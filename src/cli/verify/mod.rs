@@ -30,12 +30,12 @@ use super::run::{self, Terminal};
 
 /// Start a real sandbox and test each rule in it against the kernel
 ///
-/// The sandbox is the one that `agent-sandbox -- COMMAND` would start here, with a probe for a
-/// command. It tries to read and write at the path of each rule, to move what is pinned, and to
-/// undo what confines it. The answers are compared with the policy and with an independent model of
-/// bwrap's command line. A refusal counts only where the host itself would have allowed the same;
-/// otherwise it is reported as not testable. `--quiet` shows only what does not hold or cannot be
-/// tested, and the total. Nothing is written, and nothing stays on the host.
+/// The sandbox is the one that `agent-sandbox -- COMMAND` would start here, and a probe is the
+/// command. It tries to read and write at the path of each rule, to move pinned directories, and to
+/// undo its own confinement. The answers are compared with the policy and with an independent model
+/// of bwrap's command line. A refusal counts only where the host itself would have allowed the
+/// same; otherwise it is reported as not testable. `--quiet` shows only tests that failed or are
+/// not possible, and the total. Nothing is written, and nothing stays on the host.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct VerifyArgs {
@@ -53,12 +53,12 @@ pub(super) struct VerifyArgs {
 const AFTER_HELP: &str = "\
 Examples:
   agent-sandbox verify                               the policy that applies here
-  agent-sandbox verify -q                            what does not hold, and what cannot be tested
+  agent-sandbox verify -q                            tests that failed or are not possible
   agent-sandbox --exclude '**/*.pem' verify          with flags that go with a run
   agent-sandbox verify --json | jq '.checks[] | select(.result != \"ok\")'
 
-Exit codes: 0 if all that could be tested is as the policy says, 1 if something is not or the
-sandbox was refused because its mounts are not those that were planned, 125 if there was no sandbox.";
+Exit codes: 0 if every possible test agrees with the policy; 1 if one does not, or if the sandbox
+was refused because its mounts differ from the plan; 125 if there was no sandbox.";
 
 pub(super) fn run(
     host: &Host,
@@ -128,7 +128,7 @@ impl Attempt {
         let address = SocketAddr::from_abstract_name(&socket);
         let listener = address.and_then(|address| UnixListener::bind_addr(&address)).map_err(cannot("a socket"))?;
         let examination = verify::examination(host, session, compiled, argv, &socket)
-            .map_err(|e| cannot_verify(&format!("the model does not understand bwrap's words: {e}")))?;
+            .map_err(|e| cannot_verify(&format!("the model does not understand bwrap's arguments: {e}")))?;
         let on_host = ask_on_host(session, &examination.on_host).map_err(cannot("the probe on the host"))?;
         let questions = written(&examination.inside).map_err(cannot("the questions"))?;
         let report = memfd_create("agent-sandbox", MemfdFlags::CLOEXEC);

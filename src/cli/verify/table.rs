@@ -5,7 +5,7 @@ use crate::audit::verify::{Check, CheckResult, Effect, Verification};
 
 use super::super::style::Paint;
 
-/// `only_findings` leaves out the checks that hold.
+/// `only_findings` leaves out the checks that passed.
 pub(super) fn verification(verification: &Verification, only_findings: bool, paint: Paint) -> String {
     let mut out = String::new();
     let is_told = |result: CheckResult| !only_findings || result != CheckResult::Ok;

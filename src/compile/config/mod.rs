@@ -25,45 +25,45 @@ pub use schema::schema;
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(title = "agent-sandbox configuration", deny_unknown_fields, default)]
 pub struct ConfigFile {
-    /// Which paths the command can read and write. What no rule names is read-only.
+    /// Which paths the command can read and write. Paths that no rule names are read-only.
     pub filesystem: Filesystem,
 
     /// Whether the command can use the network. Default: `true`.
     #[schemars(with = "bool", extend("default" = true))]
     pub network: Option<Sourced<bool>>,
 
-    /// Whether the command can reach the Docker (or Podman) socket. Whoever can reach it can read
-    /// and write all of this machine. Default: `false`.
+    /// Whether the command can reach the Docker (or Podman) socket. A process that can reach it can
+    /// read and write this whole machine. Default: `false`.
     #[schemars(with = "bool", extend("default" = false))]
     pub docker: Option<Sourced<bool>>,
 
     /// Whether the command can make user namespaces, as container tools and browsers' own sandboxes
-    /// do. It can then also undo what keeps folders from being renamed. Default: `false`.
+    /// do. It can then also rename folders that are otherwise kept in place. Default: `false`.
     #[schemars(with = "bool", extend("default" = false))]
     pub nested: Option<Sourced<bool>>,
 
-    /// Protections without which nothing runs. By default one that this machine cannot give is a
-    /// warning. Default: none.
+    /// Protections without which nothing runs. By default, agent-sandbox only warns if this machine
+    /// lacks one. Default: none.
     #[schemars(with = "Vec<Protection>")]
     pub require: Vec<Sourced<Protection>>,
 
     /// Which variables of the environment the command gets.
     pub env: Env,
 
-    /// How much the command can use. A limit that this machine cannot hold is an error.
+    /// How much the command can use. A limit that this machine cannot enforce is an error.
     pub limits: Limits,
     /// What git in the sandbox gets.
     pub git: Git,
 
     /// Sockets of services on this machine that the command can connect to: paths and globs. All
-    /// others outside of the project are hidden. Whoever can reach a service can have it do all
-    /// that it does for you: an SSH agent signs, a session bus starts programs outside of the
-    /// sandbox. Default: none.
+    /// others outside of the project are hidden. A service does everything for the command that it
+    /// does for you: an SSH agent signs, a session bus starts programs outside of the sandbox.
+    /// Default: none.
     #[schemars(schema_with = "schema::paths")]
     pub sockets: Vec<Sourced<String>>,
 
-    /// Files and folders that the command reads at another path, in this run alone. What the host
-    /// has there stays as it is. Default: none.
+    /// Files and folders that the command reads at another path, in this run alone. The host's
+    /// files at that path stay as they are. Default: none.
     pub inject: Vec<InjectEntry>,
 
     /// Presets of your own, by name. A definition does nothing until `filesystem.presets` of this
@@ -93,7 +93,7 @@ pub struct Filesystem {
     pub exclude: Vec<Entry>,
 
     /// Files of which the command changes a copy, which is kept for this project. The host's file
-    /// is read-only, and nothing of the copy reaches it. Default: none besides those of the
+    /// is read-only, and no change of the copy reaches it. Default: none besides those of the
     /// presets.
     pub private: Vec<Entry>,
 
@@ -115,12 +115,12 @@ pub struct Filesystem {
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, default)]
 pub struct Env {
-    /// Whether variables that no entry names pass. With `false`, those that every program needs
-    /// (`PATH`, `HOME`, `TERM`, `LANG`, …) still do. Default: `true`.
+    /// Whether variables that no entry names pass. With `false`, only those that every program
+    /// needs (`PATH`, `HOME`, `TERM`, `LANG`, …) still pass. Default: `true`.
     #[schemars(with = "bool", extend("default" = true))]
     pub inherit: Option<Sourced<bool>>,
 
-    /// Names of variables that pass, as the caller has them: `["CI", "NODE_*"]`. Default: none
+    /// Names of variables that pass with the caller's values: `["CI", "NODE_*"]`. Default: none
     /// besides the built-in ones.
     #[schemars(schema_with = "schema::variable_names")]
     pub pass: Vec<Sourced<String>>,
@@ -136,7 +136,7 @@ pub struct Env {
     pub set: BTreeMap<String, Sourced<String>>,
 }
 
-/// How much the command can use. A limit that this machine cannot hold is an error.
+/// How much the command can use. A limit that this machine cannot enforce is an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Limits {
@@ -151,13 +151,14 @@ pub struct Limits {
     #[schemars(schema_with = "schema::processes")]
     pub processes: Option<Sourced<Limit>>,
 
-    /// How large a file can become that the command writes: a number with `B`, `K`, `M`, `G` or
+    /// The maximum size of each file that the command writes: a number with `B`, `K`, `M`, `G` or
     /// `T`, such as `"2G"`. Default: no limit.
     #[schemars(schema_with = "schema::size")]
     pub file_size: Option<Sourced<Limit>>,
 
-    /// How many bytes the command can write to standard output and standard error together, such
-    /// as `"10M"`. Then it is ended as by `time`. Not for a terminal. Default: no limit.
+    /// How many bytes the command can write to standard output and standard error together, such as
+    /// `"10M"`. Then the command is ended as by `time`. Not possible on a terminal. Default: no
+    /// limit.
     #[schemars(schema_with = "schema::size")]
     pub output: Option<Sourced<Limit>>,
 
@@ -208,8 +209,8 @@ impl FromIterator<Sourced<Limit>> for Limits {
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, default)]
 pub struct Git {
-    /// Whose name commits bear: `"host"` is yours, also where your settings of git do not show,
-    /// `false` sets nothing, and a table is an identity of its own:
+    /// The author and committer of commits: `"host"` means you, even if your settings of git are
+    /// hidden; `false` sets none; a table names another one:
     /// `{ name = "Agent", email = "agent@localhost" }`. Default: `"host"`.
     #[schemars(schema_with = "schema::identity", extend("default" = "host"))]
     pub identity: Option<Sourced<GitIdentity>>,
@@ -281,7 +282,7 @@ impl Entry {
     }
 }
 
-/// What the command reads at a path in the place of what the host has there.
+/// A content that the command reads at a path instead of the host's file.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, transform = schema::from_or_text)]
 pub struct InjectEntry {
@@ -290,12 +291,12 @@ pub struct InjectEntry {
     #[schemars(schema_with = "schema::path", default)]
     pub from: Option<OsString>,
 
-    /// The text to read, in the place of `from`.
+    /// The text to read, instead of `from`.
     #[schemars(with = "String", default)]
     pub text: Option<String>,
 
     /// The path at which the command reads it. `~/` is the home; a relative path starts at the
-    /// project. No pattern.
+    /// project. Not a pattern.
     #[schemars(schema_with = "schema::path")]
     pub to: OsString,
 
@@ -303,7 +304,7 @@ pub struct InjectEntry {
     pub origin: Origin,
 }
 
-/// The list that an entry stands in.
+/// The list that contains an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleKind {
     /// The list of this access.
@@ -332,7 +333,7 @@ pub struct PresetDefinition {
     #[schemars(default)]
     pub private: Vec<Entry>,
 
-    /// Other presets that this one stands for as well: `["@git", "@my-tools"]`. Default: none.
+    /// Other presets that this one includes: `["@git", "@my-tools"]`. Default: none.
     #[schemars(schema_with = "schema::preset_names", default)]
     pub include: Vec<Sourced<String>>,
 

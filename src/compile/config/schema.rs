@@ -89,7 +89,7 @@ pub(super) fn identity(_: &mut SchemaGenerator) -> Schema {
     let text = |meaning: &str| json_schema!({ "type": "string", "pattern": IDENTITY_TEXT, "description": meaning });
     json_schema!({ "oneOf": [
         { "const": "host", "description": "Your own." },
-        { "const": false, "description": "That of the settings that show, if any." },
+        { "const": false, "description": "That of the visible settings, if any." },
         {
             "type": "object",
             "properties": {

@@ -81,7 +81,7 @@ pub struct Decisions {
 }
 
 impl Decision {
-    /// Whether a place of the sandbox's own stands in the place of the host's (SPEC section 25).
+    /// Whether a place of the sandbox's own replaces the host's (SPEC section 25).
     pub fn is_own_place(&self) -> bool {
         self.access == Access::Exclude && self.mask == Mask::OwnPlace
     }
@@ -190,7 +190,7 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
     placeholders::settle(&mut decisions, resolution, &layers.state, diagnostics);
     placeholders::settle_injections(&mut decisions, resolution, &layers.state, diagnostics);
     hide_copies_and_reports(&mut decisions, layers);
-    // A rule for a missing path names nothing, unless a placeholder and its decision stand there.
+    // A rule for a missing path names nothing, unless the path has a placeholder and a decision.
     let is_missing = |path: &AbsPath| resolution.placeholders.binary_search_by(|other| other.path.cmp(path)).is_ok();
     for ignored in &mut decisions.ignored {
         ignored.names_way = ignored.why == IgnoreReason::PresetOnlyTightens && !is_missing(&ignored.found.path);
@@ -223,7 +223,7 @@ fn tightens(found: &Match, decisions: &Decisions) -> bool {
 }
 
 /// Whether the rule takes more away than the decision that governs its path. Hiding all of a file
-/// takes more away than a copy without credentials.
+/// is stricter than showing a copy without credentials.
 fn is_stricter(found: &Match, decisions: &Decisions) -> bool {
     let hides_all = |access: Access, copy: &Option<_>| access == Access::Exclude && copy.is_none();
     let hidden = || decisions.governing(&found.path).is_some_and(|(_, it)| hides_all(it.access, &it.copy));
@@ -276,8 +276,8 @@ fn settle(matches: &[&Match]) -> Decisions {
             true if is_out => Some(ignore(candidate.found, IgnoreReason::BehindOneOutOfReach)),
             true => None,
         }));
-        // A glob that is out of reach opens nothing. Where it is the strongest, no weaker rule
-        // opens the path either: otherwise hiding a folder could open something in it.
+        // A glob that is out of reach opens nothing. If it is the strongest rule, no weaker rule
+        // opens the path either. Otherwise hiding a folder could open something in it.
         if is_out {
             continue;
         }
@@ -372,7 +372,7 @@ fn won(winner: &Match, losers: &[&Match], unnamed: Option<Box<UnnamedAncestors>>
     let hard_links = equal.clone().map(|found| found.rule.hard_links).max().unwrap_or_default();
     // A plain `ro` of the same rank is stricter.
     let is_private = winner.alias_of.is_none() && equal.clone().all(|found| found.rule.private.is_some());
-    // A rule that hides all of the file is stricter, whatever its rank.
+    // A rule that hides all of the file is stricter, even with a lower rank.
     let hides_all = |found: &&&Match| found.rule.access == Access::Exclude && found.copy.is_none();
     let is_redacted = winner.copy.is_some() && !losers.iter().any(|found| hides_all(&found));
     Decision {

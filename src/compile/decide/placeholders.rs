@@ -8,9 +8,9 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::policy::{AbsPath, Access, LayerKind, places};
 
 const HELP: &str =
-    "make the folder writable, or name another with XDG_STATE_HOME: what is put up for a run is noted there";
+    "make the folder writable, or name another with XDG_STATE_HOME: the placeholders of a run are noted there";
 
-/// Keeps a decision at a missing path only where a placeholder will stand. Everywhere else the path
+/// Keeps a decision at a missing path only if the path gets a placeholder. Everywhere else the path
 /// stays missing and needs no decision, as with a skipped rule.
 pub(super) fn settle(
     decisions: &mut Decisions,
@@ -21,7 +21,7 @@ pub(super) fn settle(
     let mut without = Vec::new();
     let mut needed = Vec::new();
     let mut gone: BTreeSet<&AbsPath> = BTreeSet::new();
-    // Parents first: what governs around a path is settled when the path is reached.
+    // Parents first: the decisions around a path are known when the path is reached.
     for placeholder in &resolution.placeholders {
         let path = &placeholder.path;
         let Some(decision) = decisions.get(path).filter(|decision| decision.injected.is_none()) else { continue };
@@ -76,7 +76,7 @@ pub(super) fn settle_injections(
         }
         let problem = if resolution.puts_nothing_up {
             let help = "run without that flag, or create the file";
-            Some(("`--exec` and `--no-placeholders` put up no placeholder for it".to_owned(), help))
+            Some(("`--exec` and `--no-placeholders` create no placeholder for it".to_owned(), help))
         } else if !can_create {
             Some(("it does not exist, and you cannot create it".to_owned(), "create it, or name another target"))
         } else if !resolution.can_journal {

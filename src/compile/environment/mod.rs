@@ -170,8 +170,8 @@ impl<'a> EnvLayer<'a> {
         Self { kind, set: BTreeMap::new(), unset: Vec::new(), pass: Vec::new(), kept: Vec::new() }
     }
 
-    /// Names that look like credentials, which `@secrets` drops, but for those that `@agents` keeps
-    /// (SPEC E11). Kept ones pass as all others do: with `inherit = false` they need a `pass`. A
+    /// Names that look like credentials, which `@secrets` drops, except those that `@agents` keeps
+    /// (SPEC E11). Kept names pass as all others do: with `inherit = false` they need a `pass`. A
     /// preset that only a file above the root names keeps nothing (SPEC L4).
     fn of_presets(policy: &Policy) -> Self {
         let mut layer = Self::empty(LayerKind::Preset);
@@ -181,12 +181,12 @@ impl<'a> EnvLayer<'a> {
                 let origin = |name: &'static str| Origin::Preset { name: preset.name, path: name };
                 match group.effect {
                     VariableEffect::Drop if ablate::is_off(Mitigation::SecretsPreset) => {}
-                    // All of them can be parsed; a test holds it.
+                    // A test checks that all of them can be parsed.
                     VariableEffect::Drop => layer
                         .unset
                         .extend(group.names.iter().filter_map(|name| Some((built_in_pattern(name)?, origin(name))))),
                     VariableEffect::Keep if opens => layer.kept.extend(group.names),
-                    // `plan.variables` has those that are set.
+                    // `plan.variables` has the variables that are set.
                     VariableEffect::Keep | VariableEffect::Set { .. } => {}
                 }
             }
@@ -203,7 +203,7 @@ impl<'a> EnvLayer<'a> {
         let patterns = |defaults: &'static [defaults::Default]| -> Vec<(NamePattern, Origin)> {
             let in_force = defaults.iter().filter(|default| applies(default.when));
             let each = in_force.flat_map(|default| default.names.iter().map(|name| (*name, default.why)));
-            // All of them can be parsed; a test holds it.
+            // A test checks that all of them can be parsed.
             each.filter_map(|(name, why)| Some((built_in_pattern(name)?, Origin::BuiltIn(why)))).collect()
         };
         let (unset, pass) = (patterns(defaults::UNSET), patterns(defaults::PASS));

@@ -68,7 +68,8 @@ pub struct Layer {
     pub config: ConfigFile,
     /// A project file above the root: only what it forbids counts (SPEC L4).
     pub protective_only: bool,
-    /// The project's own file, which the user did not name: what it opens needs consent (SPEC T1).
+    /// The project's own file, which the user did not name. Everything that it opens needs consent
+    /// (SPEC T1).
     pub needs_trust: bool,
     pub file: Option<AbsPath>,
     /// The content of that file, to the byte.
@@ -85,7 +86,7 @@ pub struct OwnFile {
     pub links: Vec<AbsPath>,
     /// The number of its names, if it is a file.
     pub names: u64,
-    /// What it is to us.
+    /// Its role for agent-sandbox.
     pub why: &'static str,
     /// Nothing is there yet: if the command could create it, we do so first (SPEC D6).
     pub is_missing: bool,
@@ -107,7 +108,7 @@ pub struct Layers {
     pub project: Project,
     /// Lowest first.
     pub layers: Vec<Layer>,
-    /// Our own files and folders: at least read-only, whatever any rule says.
+    /// Our own files and folders: at least read-only, and no rule changes that.
     pub own_files: Vec<OwnFile>,
     /// The configuration files that do not exist.
     pub absent: Vec<AbsPath>,
@@ -257,7 +258,8 @@ fn home(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
 }
 
 /// The home that the password file names for this user, if it is another one that the user can
-/// search. Programs that ask for it keep secrets there, too, whatever `$HOME` is.
+/// search. Programs that look up this home keep secrets there, too, even if `$HOME` is another
+/// folder.
 fn password_home(host: &Host, session: &Session, home: &AbsPath) -> Option<AbsPath> {
     let uid = |field: &[u8]| std::str::from_utf8(field).ok()?.parse::<u32>().ok();
     let named = passwd::home_of(host, |fields| uid(fields[2]) == Some(session.uid))?;
@@ -311,8 +313,8 @@ impl LayerReader<'_> {
         None
     }
 
-    /// Reads the settings of the user or the system. Where there are none, the folder for them is
-    /// ours: a command that creates them first would choose the policy of the next run.
+    /// Reads the settings of the user or the system. If they do not exist, their folder is
+    /// protected: a command that creates them first would choose the policy of the next run.
     fn read_settings(&mut self, kind: LayerKind, file: &AbsPath, base: &AbsPath) {
         if self.read(kind, file, base).is_none()
             && let Some(folder) = file.parent()
@@ -459,7 +461,7 @@ pub(crate) fn unreadable(name: &str, problem: &dyn Display) -> Diagnostic {
 }
 
 /// Whether the file itself is a symlink, so that a policy was meant to be there. A link on the way
-/// says nothing: many users have one at `~/.config`.
+/// is no reason for a warning: many users have one at `~/.config`.
 fn is_link(host: &Host, file: &AbsPath) -> bool {
     let folder = file.parent().and_then(|folder| host.resolve(folder.as_path()).ok());
     let entry = folder.zip(file.file_name()).map(|(folder, name)| folder.path.child(name));

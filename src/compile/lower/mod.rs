@@ -63,7 +63,7 @@ pub struct Guard {
     pub limits: Vec<(Limit, Origin)>,
 }
 
-/// The whole command. What is printed is what is executed.
+/// The whole command. The printed form is the executed one.
 #[derive(Clone, Debug)]
 pub struct Argv {
     pub program: AbsPath,
@@ -86,7 +86,7 @@ pub struct Argv {
     pub data: Vec<Data>,
     pub dropped: Vec<RedundantRule>,
     pub pre_exec: PreExec,
-    /// The limits that the supervisor holds, and where each was written. A pasted command has no
+    /// The limits that the supervisor enforces, and where each was written. A pasted command has no
     /// supervisor.
     pub supervised: Vec<(Limit, Origin)>,
     /// The size of the private `/tmp`, if it has one.
@@ -148,7 +148,7 @@ impl Argv {
             .collect()
     }
 
-    /// The limits that this command or its supervisor holds.
+    /// The limits that this command or its supervisor enforces.
     pub fn limits(&self) -> impl Iterator<Item = Limit> {
         let by_guard = self.guard.iter().flat_map(|guard| &guard.limits);
         let by_scope = self.scope.iter().flat_map(|scope| &scope.limits);
@@ -167,7 +167,7 @@ impl Argv {
     }
 }
 
-/// What this machine has to carry a policy out with.
+/// The abilities of this machine to enforce a policy.
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub bwrap: AbsPath,

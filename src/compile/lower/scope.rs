@@ -22,7 +22,7 @@ pub struct Scope {
 pub struct LoweredScope {
     /// In front of bwrap's.
     pub words: Vec<OsString>,
-    /// The limits that the scope holds, and where each was written.
+    /// The limits that the scope enforces, and where each was written.
     pub limits: Vec<(Limit, Origin)>,
     /// The folder in which the user manager listens (`XDG_RUNTIME_DIR`).
     pub runtime: AbsPath,

@@ -1,5 +1,5 @@
-//! The places of the sandbox's own that the settings `home` and `base` ask for, and what of the
-//! host shows in them without a rule (SPEC section 25).
+//! The places of the sandbox's own that the settings `home` and `base` ask for, and the files of
+//! the host that show in them without a rule (SPEC section 25).
 
 pub mod programs;
 

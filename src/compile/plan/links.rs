@@ -10,8 +10,8 @@ use crate::sys::ablate::{self, Mitigation};
 use super::{Plan, View};
 
 /// SPEC G8: refuses to open a path through a symlink in a writable place, and to rely on one for
-/// our own files. Warns of a protection that a user wrote and that hangs on one; `lint` reports
-/// those of presets, which name many paths that are links on some machines only.
+/// our own files. Warns of a protection that a user wrote and that depends on such a link. `lint`
+/// reports those of presets, which name many paths that are links on some machines only.
 pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnostics: &mut Diagnostics) {
     if ablate::is_off(Mitigation::LinkChecks) {
         return;

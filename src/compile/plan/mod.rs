@@ -164,7 +164,7 @@ pub struct RedundantRule {
 pub struct Plan {
     pub mounts: Vec<PlannedMount>,
     pub redundant: Vec<RedundantRule>,
-    /// The placeholders that stand on the host while the sandbox does, parents first.
+    /// The placeholders that exist on the host during the run, parents first.
     pub placeholders: Vec<Placeholder>,
     /// Variables that presets set.
     pub variables: Vec<PresetVariable>,
@@ -332,9 +332,9 @@ impl Planner<'_> {
         }
     }
 
-    /// Directly above the root, where every directory of the host can still be seen. Later some lie
-    /// below a tmpfs, such as a project in `/tmp`, and a mount there would pin a directory of the
-    /// tmpfs instead.
+    /// Directly above the root, where every directory of the host can still be seen. Later, a tmpfs
+    /// covers some of these directories, such as a project in `/tmp`, and a mount there would pin a
+    /// directory of the tmpfs instead.
     fn pins(&mut self, decisions: &Decisions, base: &Base) {
         if ablate::is_off(Mitigation::Pins) {
             return;
@@ -378,8 +378,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Where the policy masks a file, the guard needs the mask to compare with. It stands beside
-    /// the guard's plan.
+    /// Where the policy masks a file, the guard needs the mask to compare with. It is beside the
+    /// guard's plan.
     fn mask_source(&mut self) {
         let is_mask = |planned: &PlannedMount| matches!(planned.mount, Mount::MaskFile { .. });
         let plan = self.mounts.iter().position(|planned| planned.mount == Mount::GuardPlan);
@@ -408,7 +408,8 @@ impl Planner<'_> {
             && self.links.len() < private::MOST_LINKS;
         let is_injected = decision.injected.is_some();
         let changes_nothing = || inherited.gives(decision.access) && !leads_on() && !is_link && !is_injected;
-        // The base mount of `/` is the rule on `/`: once more would cover all that came between.
+        // The base mount of `/` is the rule on `/`. A second mount would cover all mounts in
+        // between.
         if path.is_root() || (self.optimize && changes_nothing()) {
             self.redundant.push(RedundantRule {
                 path: path.clone(),
@@ -512,14 +513,14 @@ fn mount(decision: &Decision, inherited: View) -> Mount {
             Mount::DataFile { content: reads_as.unwrap_or_default().to_vec() }
         }
         (Access::Exclude, _) => {
-            // No rule asked for it: the socket of a service, which may have ended meanwhile.
+            // No rule asked for it: the socket belongs to a service, which may have ended since.
             let on_missing =
                 if decision.layer == LayerKind::Base { OnMissingSource::Skip } else { OnMissingSource::Notice };
             Mount::MaskFile { on_missing }
         }
         (access, kind) => {
-            // A protection that is silently missing would be a hole; an opening that is missing is
-            // none.
+            // A protection that is silently missing would be a hole. An opening that is missing
+            // opens nothing.
             let narrows = access == Access::Ro && inherited == View::HostRw;
             let on_missing = match narrows {
                 _ if decision.required => OnMissingSource::Refuse,

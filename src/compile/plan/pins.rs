@@ -18,8 +18,8 @@ use crate::policy::{AbsPath, Access, Origin};
 pub(super) struct Pins {
     /// Each has the path that could otherwise be moved away or replaced, and the rule about it.
     pub pins: BTreeMap<AbsPath, (AbsPath, Origin)>,
-    /// The outermost writable folders around the pins, which pins in a root of our own need to
-    /// stand on: nothing else shows the host's folders below the writable binds.
+    /// The outermost writable folders around the pins. In a root of our own they are bound first,
+    /// because nothing else shows the host's folders below the writable binds.
     pub roots: BTreeMap<AbsPath, Origin>,
 }
 

@@ -36,7 +36,7 @@ impl PrivateFolder {
 pub struct PlannedLink {
     pub path: AbsPath,
     pub file: &'static PrivateFile,
-    /// The host has no such file: a placeholder stands there.
+    /// The host has no such file, so there is a placeholder.
     pub is_missing: bool,
     pub because: Origin,
 }

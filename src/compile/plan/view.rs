@@ -1,4 +1,4 @@
-//! What the command finds at a path.
+//! The view of the command at a path.
 
 use std::fmt;
 

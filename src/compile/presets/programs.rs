@@ -120,7 +120,7 @@ fn without_outputs(command: &str) -> String {
     kept + rest
 }
 
-/// Reads the values at the patterns alone (`projects.*.hooks`), and skips all else.
+/// Reads only the values at the patterns (`projects.*.hooks`), and skips everything else.
 struct Selected<'p>(Vec<&'p [&'p str]>);
 
 impl<'de> DeserializeSeed<'de> for Selected<'_> {

@@ -2,7 +2,7 @@
 
 use super::Unclear;
 
-/// Keys of npm that hold credentials, wherever they stand: `//registry.example/:_authToken`.
+/// Keys of npm that hold credentials, at any place in a line: `//registry.example/:_authToken`.
 const OF_NPM: [&str; 3] = ["_auth", "_password", "private key-----"];
 /// Keys of Yarn that hold credentials, at the top and in `npmRegistries` and `npmScopes`.
 const OF_YARN: [&str; 2] = ["npmauthtoken", "npmauthident"];

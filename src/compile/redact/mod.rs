@@ -1,8 +1,8 @@
 //! Takes the credentials out of a settings file (SPEC P16). Pure.
 //!
 //! The text is what tools would read: lines or elements are removed whole, and the rest stays as it
-//! is. Whatever is unclear is refused, and the caller then hides the file. Nothing here can tell a
-//! secret by its look: a credential is what the format calls one.
+//! is. A text that is unclear is refused, and the caller then hides the file. Nothing here can tell
+//! a secret by its look: a credential is what the format calls one.
 
 mod lines;
 mod toml;

@@ -114,7 +114,7 @@ impl Resolver<'_> {
     }
 }
 
-/// What to write for a path that begins with a variable.
+/// The text to write instead of a path that begins with a variable.
 fn in_place_of_variable(rule: &Rule) -> String {
     let text = escape_for_display(&rule.text);
     let in_home = ["$HOME/", "${HOME}/"].into_iter().find_map(|start| text.strip_prefix(start));

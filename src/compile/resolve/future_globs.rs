@@ -52,8 +52,8 @@ impl<'r> FutureGlobs<'r> {
         self.globs.iter().filter_map(matching).collect()
     }
 
-    /// The patterns that would match but for a directory on the way that they do not enter (SPEC
-    /// P5), and that directory.
+    /// The patterns that would match if they entered a certain directory on the way (SPEC P5), and
+    /// that directory.
     pub fn stopped_before(&self, path: &AbsPath) -> Vec<(FutureMatch<'_>, AbsPath)> {
         let stopped = |glob| {
             let found = self.first(glob, path, |_| true)?;
@@ -105,7 +105,7 @@ mod tests {
     use crate::policy::origin::Origin;
     use crate::policy::rule::{Access, LayerKind, Refinements};
 
-    /// What of `path` the rule would match, on a host without anything.
+    /// The part of `path` that the rule would match on an empty host.
     fn matched(text: &str, refinements: Refinements, path: &str) -> Option<String> {
         asked(text, refinements, |patterns| {
             patterns.matching(&AbsPath::root().join(path)).first().map(|matching| matching.at.to_string())
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(stopped("/r/node_modules/a/node_modules/.env"), Some(expected));
         assert_eq!(stopped("/r/node_modules/a"), None);
         assert_eq!(stopped("/r/a/.env"), None);
-        // Matched before the directory: not looking into it takes nothing away.
+        // The pattern matched above the directory, so skipping the directory loses no match.
         assert_eq!(stopped("/r/.env/node_modules/.env"), None);
     }
 }

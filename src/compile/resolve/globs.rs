@@ -15,7 +15,7 @@ use super::{Match, Resolver};
 impl Resolver<'_> {
     /// Expands all globs with one walk.
     ///
-    /// `exact` are the winners among exact rules. With `within` the walk enters only these
+    /// `exact` holds the winners among exact rules. With `within` the walk enters only these
     /// directories, and those on the way to them.
     pub(super) fn globs(&mut self, patterns: &[&WalkPattern], exact: &PathMap<Precedence>, within: Option<&[AbsPath]>) {
         let walked = walk::walk(self.host, patterns, exact, within);

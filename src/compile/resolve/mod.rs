@@ -120,7 +120,7 @@ pub struct Resolution {
     pub git_excludes: Vec<GitExclude>,
     /// Injections whose target does not exist. A later stage decides which need a placeholder.
     pub missing_targets: Vec<MissingTarget>,
-    /// No placeholder is put up in this run.
+    /// This run creates no placeholders.
     pub puts_nothing_up: bool,
     /// Exact rules that apply to nothing. A file that appears there is reported after the run (SPEC
     /// R1).
@@ -218,7 +218,7 @@ pub(crate) fn resolve_hidden(
 ) -> Vec<Match> {
     let patterns: Vec<&WalkPattern> = full.patterns.iter().filter(|pattern| !is_left_out(&pattern.rule)).collect();
     let diagnostics = &mut Diagnostics::default();
-    // Only exact rules ask where placeholders stand.
+    // Only exact rules ask where placeholders are.
     let standing = Vec::new();
     let found = Resolution::new(host, &layers.state);
     let mut resolver = Resolver { host, session, project: &layers.project, diagnostics, standing, found };

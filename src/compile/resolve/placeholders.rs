@@ -1,6 +1,6 @@
 //! Missing paths: those that a start creates, for rules that ask for them and for installed
-//! programs that need them (SPEC P9), and those at which a placeholder could stand (SPEC M4–M6).
-//! `decide` tells which of the latter need one.
+//! programs that need them (SPEC P9), and those that may get a placeholder (SPEC M4–M6). `decide`
+//! tells which of the latter need one.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -68,7 +68,7 @@ impl Resolver<'_> {
         wanted_by.is_some_and(|name| name == "*" || self.host.is_on_path(self.session, name))
     }
 
-    /// Records where a placeholder could stand, before any rule is resolved.
+    /// Records the paths that may get a placeholder, before any rule is resolved.
     pub(super) fn plan_placeholder(&mut self, rule: &Rule) {
         let (anchor, text) = anchored(rule, &self.project.home);
         // A file whose name is the text of the rule is the one that the rule is about (SPEC G4).
@@ -123,7 +123,7 @@ impl Resolver<'_> {
                 Ok(Some(_)) | Err(_) => return None,
             }
         }
-        // Rules with `create` are done before placeholders are put up.
+        // Rules with `create` are done before placeholders are created.
         parents.retain(|parent| !self.will_be_made(parent));
         parents.reverse();
         Some(parents)
@@ -175,7 +175,7 @@ impl Resolver<'_> {
             }
             return Some(exclude);
         }
-        // Without a journal bwrap would create the file, and nobody would remove it.
+        // Without a journal bwrap would create the file, and no process would remove it.
         if !self.found.can_journal || !self.host.can_create(path) {
             return None;
         }

@@ -23,7 +23,7 @@ pub struct SecondPlace {
 }
 
 impl Resolver<'_> {
-    /// Notes the second place of `source`, unless somebody uses it already.
+    /// Notes the second place of `source`, unless it is already in use.
     pub(super) fn find_second_place(&mut self, rule: &Rule, second_place: &str, source: &AbsPath, kind: FileKind) {
         let variable = rule.refinements.second_place_var;
         let is_told = variable.is_some_and(|name| self.session.env.contains_key(std::ffi::OsStr::new(name)));

@@ -88,7 +88,7 @@ mod tests {
         for (pattern, root, path, expected) in [
             ("/r/*/x", "/r", "/r/a/x", &[][..]),
             ("/r/**/x", "/r", "/r/a/b/x", &["/r/a/b", "/r/a"]),
-            // All of what is writable lies below the start of the `**`, or does not.
+            // Either the whole writable folder lies below the start of the `**`, or it does not.
             ("/r/**/x", "/r/a", "/r/a/b/x", &["/r/a/b"]),
             ("/r/a/**/x", "/r", "/r/a/b/x", &[]),
             ("/r/*/**/x", "/r/a", "/r/a/b/x", &["/r/a/b"]),
@@ -97,7 +97,7 @@ mod tests {
             ("/r/**/n/*", "/r", "/r/a/n/x", &["/r/a"]),
             ("/r/**/n*/x", "/r", "/r/n/n/x", &["/r/n"]),
             ("/r/**", "/r", "/r/x", &[]),
-            // Only the first of several, and that one for as much as it can.
+            // Only the first `**` of several counts, and it matches as much as it can.
             ("/r/**/n/**/x", "/r", "/r/a/n/b/x", &["/r/a"]),
             ("/r/**/n/**/x", "/r", "/r/n/n/b/x", &["/r/n"]),
             ("/r/**/n/**", "/r", "/r/a/n/x", &["/r/a"]),

@@ -97,7 +97,7 @@ pub(super) fn walk(
     let within = within.map(|places| places.iter().map(|place| (place.clone(), ())).collect());
     let walker = Walker { host, patterns, exact, starts: &starts, within, literals };
     let mut walked = Walked::default();
-    // Parents first: the walk from above meets a start below it, unless nothing led there.
+    // Parents first: the walk from above reaches a start below it, unless no pattern led there.
     for (prefix, states) in starts.iter() {
         if !walked.entered.contains(prefix) && walker.leads_within(prefix) {
             let governing = exact.nearest(prefix).filter(|(_, winner)| winner.access == Access::Exclude);

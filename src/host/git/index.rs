@@ -71,9 +71,9 @@ impl IndexedSubmodules {
     }
 }
 
-/// The submodules in the index of `git_dir`; `None` if they cannot be told. An index that git
+/// The submodules in the index of `git_dir`; `None` if the index is unclear. An index that git
 /// refuses may be accepted here; one that git accepts is never read differently. `on_hidden` gets
-/// each file of which git assumes that it is unchanged, or that git does not look for.
+/// each file that git assumes to be unchanged or does not look for.
 pub(crate) fn submodules(
     host: &Host,
     git_dir: &AbsPath,
@@ -92,8 +92,8 @@ pub(crate) fn submodules(
     if let Some(shared) = index.shared_file() {
         let bytes = host.read_regular(&git_dir.child(shared), LARGEST_INDEX)?;
         let Some(shared) = bytes.and_then(part) else { return Ok(None) };
-        // An entry without a name replaces one in the shared file. A bitmap says which one; any
-        // may be meant here.
+        // An entry without a name replaces one in the shared file. A bitmap says which one. This
+        // code assumes that it can be any of them.
         let replaces = found.names.iter().any(Vec::is_empty);
         found.add(&shared, replaces, on_hidden);
         found.names.retain(|name| !name.is_empty());

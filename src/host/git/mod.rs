@@ -136,8 +136,8 @@ struct Pointer {
 
 impl Pointer {
     fn follow(self, host: &Host) -> Result<Repository, Doubt> {
-        // Only a file can be what the `gitdir` of a worktree names; a link resolves to its own
-        // target. A `commondir` of `./` is our own placeholder, and means the directory itself.
+        // The `gitdir` of a worktree can only name a file; a link resolves to its own target. A
+        // `commondir` of `./` is our own placeholder, and means the directory itself.
         let names_another = |common: Option<Vec<u8>>| common.is_some_and(|common| common != b"./");
         let is_worktree = !self.is_link && names_another(read_path(host, &self.target.child("commondir"))?);
         let common_dir = if is_worktree { self.verified_worktree(host) } else { self.verified_by_configuration(host) };

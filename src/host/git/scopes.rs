@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// What git itself puts into the variable is read as git was told.
+    /// git itself sets this variable for the settings that it got by `-c`.
     // SPEC P8
     #[test]
     fn parameters_are_read_as_git_writes_them() {

@@ -52,7 +52,7 @@ pub(super) fn doubts_about_settings(host: &Host, git_dir: &AbsPath, common_dir: 
         doubts.push("no settings yet".to_owned());
     }
     for name in OBEYED {
-        // In the next run a rule would protect the target of the link, and not the link.
+        // In the next run a rule would protect the target of the link, but not the link itself.
         let place = common_dir.join(name);
         if host.resolve(place.as_path()).map_or(true, |found| found.path != place) {
             doubts.push(format!("a symlink in the place of `{name}`"));

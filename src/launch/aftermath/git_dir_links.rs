@@ -27,7 +27,7 @@ pub(super) struct GitDirLinks {
     git_dirs: BTreeSet<AbsPath>,
     /// The links in them, and the target of each.
     known: BTreeMap<AbsPath, OsString>,
-    /// A path that could not be looked at at the start, and why.
+    /// A path that could not be examined at the start, with the reason.
     pub(super) unclear: Option<String>,
 }
 
@@ -163,7 +163,7 @@ fn search(host: &Host, git_dir: &AbsPath) -> Found {
     search_by(host, git_dir, |folder| host.read_dir(folder))
 }
 
-/// Finds them after a run, which may have closed a folder so that nobody but git sees a link in it.
+/// Finds them after a run, which may have closed a folder so that only git reaches a link in it.
 fn search_opening(host: &Host, git_dir: &AbsPath, closed: Closed) -> Found {
     search_by(host, git_dir, |folder| match host.read_dir(folder) {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {

@@ -47,7 +47,7 @@ impl KeyWatch {
                 (format!("the run changed what an agent obeys in `{}`", self.path), notes)
             }
         };
-        let help = "this counts outside of the sandbox, too: look at it before you start the agent there";
+        let help = "the agent outside obeys this, too: look at it before you start the agent there";
         let changed = Diagnostic::new(Code::CommandsChanged, message).notes(notes);
         said.push(changed.paths([self.path.clone()]).help(help));
     }

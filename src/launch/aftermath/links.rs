@@ -1,5 +1,5 @@
 //! Symlinks on the way to what git obeys. A mount protects the target of a link, and the command
-//! can replace the link itself. It is put back after the run.
+//! can replace the link itself. The supervisor puts the link back after the run.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -21,7 +21,7 @@ pub(super) const OBEYED: [&str; 7] =
 pub(super) struct LinksWatch {
     /// Each link and its target.
     links: Vec<(AbsPath, OsString)>,
-    /// A path that could not be looked at at the start, and why.
+    /// A path that could not be examined at the start, with the reason.
     pub(super) unclear: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl LinksWatch {
             let shown = escape_for_display(target);
             let report = HeldReport {
                 finding: format!("`{link}` led git to `{shown}`, and was replaced during this run"),
-                subject: if place == *link { "what stands there".to_owned() } else { format!("`{place}`") },
+                subject: if place == *link { "the entry in its place".to_owned() } else { format!("`{place}`") },
                 help_if_moved: if place == *link { LINK_IS_BACK } else { PUT_IT_BACK },
                 help_if_not: REMOVE_IT,
             };
@@ -129,7 +129,7 @@ mod tests {
         let mut said = Diagnostics::default();
         LinksWatch { links, unclear: None }.check(&mut Held { host: &host, said: &mut said, paths: BTreeSet::new() });
         let messages: Vec<&str> = said.iter().map(|finding| finding.message.as_str()).collect();
-        assert!(messages[0].ends_with("what stands there is `/hooks.held` now"), "{messages:?}");
+        assert!(messages[0].ends_with("the entry in its place is `/hooks.held` now"), "{messages:?}");
         let expected = "the link `/hooks` to `` cannot be made again: no such file or directory";
         assert_eq!(messages[1..], [expected]);
     }

@@ -64,7 +64,8 @@ pub struct RunWatch {
     covered: Vec<(AbsPath, FileBirth)>,
     /// The files that were replaced while the supervisor watched them.
     pub gaps: BTreeMap<AbsPath, Gap>,
-    /// A path that could not be looked at for the moment, and why. Nothing may run then.
+    /// A path that could not be examined for a temporary reason, and the reason. Nothing may run
+    /// then.
     pub(super) unclear: Option<String>,
     keys: Vec<KeyWatch>,
     repository: Option<RepositoryWatch>,
@@ -74,7 +75,7 @@ pub struct RunWatch {
 
 impl RunWatch {
     /// Looks at everything that the reports compare with. Paths that are closed to this user are
-    /// left out, and so are placeholders, which runs remove and put up again.
+    /// left out, and so are placeholders, which runs remove and create again.
     pub fn start(host: &Host, compiled: &Compiled, placeholders: Option<&ActivePlaceholders>) -> Self {
         let (plan, project) = (&compiled.plan, &compiled.layers.project);
         let is_open = |path: &AbsPath| plan.view_around(path) == View::HostRw;
@@ -163,8 +164,8 @@ impl RunWatch {
         }
     }
 
-    /// Ends the consent to a project file that went during the run: the one that is there now may
-    /// be the command's.
+    /// Ends the consent to a project file that was removed or replaced during the run: the command
+    /// may have written the present one.
     fn end_consent(&self, host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
         let file = self.root.child(PROJECT_FILE);
         let Some((_, before)) = self.covered.iter().find(|(path, _)| *path == file) else { return };
@@ -229,7 +230,7 @@ fn agent_files(host: &Host, compiled: &Compiled) -> Vec<(AbsPath, &'static Agent
 }
 
 /// Reports files that the command could see because git held the same content, and that the next
-/// run hides because that is so no more (SPEC P6).
+/// run hides, because git no longer holds that content (SPEC P6).
 fn report_hidden_next(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
     let mut tracked = TrackedFiles::new(host);
     let left_alone: BTreeSet<&AbsPath> = compiled.resolution.left_alone.iter().map(|(_, path)| path).collect();

@@ -18,7 +18,7 @@ const MOST_FOLDERS: usize = 10_000;
 const NOT_ENTERED: [&str; 6] = ["objects", "refs", "logs", "hooks", "info", "lfs"];
 
 /// The doubt about a folder that cannot be read: git needs fewer rights to use it.
-const CLOSED: &str = "what nobody may look at";
+const CLOSED: &str = "content that cannot be examined";
 
 pub(super) struct ModulesWatch {
     /// The git directories of the project's repository.

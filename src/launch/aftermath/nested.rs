@@ -92,7 +92,7 @@ impl NestedWatch {
         }
     }
 
-    /// A path that could not be looked at at the start, and why.
+    /// A path that could not be examined at the start, with the reason.
     pub(super) fn unclear(&self) -> Option<&String> {
         self.links.unclear.as_ref().or(self.git_dir_links.unclear.as_ref())
     }
@@ -142,7 +142,7 @@ impl NestedWatch {
         let can_be_written = |path: &AbsPath| could_be_made(plan, path);
         let host = held.host;
         let repository = self.repository.as_ref();
-        // Both answers are of one moment: nothing is moved aside before both are known.
+        // Both answers describe the same moment: nothing is moved aside before both are known.
         let seen = &host.with_cache();
         let mut now = nested::nested_again(seen, &self.root, repository, &self.known);
         let others = repository.map(|repository| nested::elsewhere(seen, repository, &self.work_trees));
@@ -168,7 +168,7 @@ impl NestedWatch {
             let index = git_dir.child("index");
             if can_be_written(&index) {
                 let report = HeldReport {
-                    finding: format!("since this run nobody can tell what submodules `{index}` names"),
+                    finding: format!("since this run it is unclear which submodules `{index}` names"),
                     subject: "it".to_owned(),
                     help_if_moved: "`git reset` makes it anew from the last commit",
                     help_if_not: "remove it before you use git in this project, and run `git reset`",

@@ -63,8 +63,8 @@ impl PlantedWatch {
         named
     }
 
-    /// Reports a bare repository around the `.git`. git obeys it as soon as the `.git` is none for
-    /// git any more.
+    /// Reports a bare repository around the `.git`. git obeys it as soon as git no longer accepts
+    /// the `.git`.
     fn name_bare(&self, held: &mut Held) {
         let Self { folder, was_bare, .. } = self;
         let head = folder.child("HEAD");

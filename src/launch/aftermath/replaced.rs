@@ -24,7 +24,7 @@ pub enum Gap {
     Open(String),
 }
 
-/// Reports all of them: those that the supervisor covered again, and those that nobody watched.
+/// Reports all of them: those that the supervisor covered again, and those that it did not watch.
 pub(super) fn report(watch: &RunWatch, host: &Host, said: &mut Diagnostics) {
     let (mut open, covered) = split(watch.gaps.iter());
     open.extend(unwatched(watch, host).map(|path| (path, "")));
@@ -37,7 +37,7 @@ pub(super) fn all<'w>(watch: &'w RunWatch, host: &Host) -> BTreeSet<&'w AbsPath>
     watch.gaps.keys().chain(unwatched(watch, host)).collect()
 }
 
-/// The files that were replaced while nobody watched them.
+/// The files that were replaced while the supervisor did not watch them.
 fn unwatched<'w>(watch: &'w RunWatch, host: &Host) -> impl Iterator<Item = &'w AbsPath> {
     let mut parent = LastParent::default();
     let is_another = move |(path, before): &&(AbsPath, FileBirth)| {
@@ -45,7 +45,7 @@ fn unwatched<'w>(watch: &'w RunWatch, host: &Host) -> impl Iterator<Item = &'w A
         match found {
             Ok(now) => FileBirth::of(&now) != *before,
             Err(Errno::NOENT | Errno::NOTDIR) => false,
-            // A symlink on the way, or a directory that is closed: nobody can tell.
+            // With a symlink on the way or a closed directory, this is not known.
             Err(_) => true,
         }
     };

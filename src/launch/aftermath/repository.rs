@@ -68,8 +68,7 @@ impl RepositoryWatch {
 
     /// Puts back the parts that are missing or invalid, and reports them.
     pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
-        let help =
-            "see what the run has put into the project: without it, git would have taken settings and hooks from there";
+        let help = "look at the files that the run put into the project: without the repair, git would have obeyed settings and hooks from there";
         put_back(host, self.parts.iter(), "repository", help, said);
         let help = "`git status` in the worktree shows what is missing; remove such a worktree outside";
         // A mount kept the command from removing the folder as a whole. The user may have done so.

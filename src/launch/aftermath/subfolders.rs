@@ -27,7 +27,7 @@ pub(super) struct SubfoldersWatch {
 /// A repository in a folder.
 struct Found {
     doubts: Vec<String>,
-    /// The files that make git run something, or lead it to others.
+    /// The files that make git run something, or lead git to such files.
     parts: Vec<AbsPath>,
 }
 

@@ -1,5 +1,5 @@
-//! The limits that the supervisor sees to (SPEC section 24): it holds the time and the output of
-//! the command, compares those of the cgroup before the start, and looks at `/tmp` after the end.
+//! The limits that the supervisor enforces (SPEC section 24): it limits the time and the output of
+//! the command, checks those of the cgroup before the start, and looks at `/tmp` after the end.
 
 mod cgroup;
 mod output;

@@ -17,7 +17,7 @@ use super::cannot;
 pub(super) struct Bwrap {
     child: Child,
     pub(super) process: Process,
-    /// Children of ours that are not of this sandbox.
+    /// Our children that do not belong to this sandbox.
     children_before: Vec<Pid>,
     ended: bool,
 }

@@ -66,7 +66,7 @@ impl Run<'_> {
         let stopped: Vec<_> = all.into_iter().flatten().filter(|process| process.stopped_by().is_some()).collect();
         if !stopped.is_empty() && !signals::is_pending(&TERMINAL_STOPS) {
             stopped.iter().for_each(|process| process.signal(Signal::CONT));
-            // A stop may have come in between that is not read yet.
+            // A stop signal may have arrived in between that is not read yet.
             self.continued_late = true;
             self.watch.closely();
         }

@@ -37,7 +37,7 @@ use run::Run;
 #[derive(Debug)]
 pub(crate) enum Conclusion {
     Ended(Ending),
-    /// The command did not run, or bwrap was killed under it.
+    /// The command did not run, or bwrap was killed while it ran.
     Failed(Diagnostic),
     /// A path that the rules name has changed since the policy was compiled. Nothing ran; another
     /// start may succeed.
@@ -65,7 +65,7 @@ pub(crate) type GivenStreams = [Option<OwnedFd>; 3];
 
 /// While it exists, signals wait for the run or for its drop, so that no signal interrupts the work
 /// before and after a run. It blocks the signals of one thread: other threads of the process must
-/// block them, too, if they shall wait.
+/// block them, too, so that they stay pending.
 pub(crate) struct Supervisor {
     signals: Signals,
 }
@@ -77,7 +77,7 @@ impl Supervisor {
     }
 
     /// An error if a signal waits that ends this process. It does so when the caller drops this
-    /// value, after everything that was put up is gone.
+    /// value, after all placeholders are gone.
     pub(crate) fn refuse_if_asked_to_end(&self) -> Result<(), Diagnostic> {
         match asked_to_end() {
             false => Ok(()),

@@ -302,9 +302,9 @@ fn what_the_host_changed_or_replaced_is_left() {
     fs::remove_file(scene.real("/p/h")).unwrap();
     let outcomes = scene.end(run);
     assert_left(&outcomes, "/p/d", "it is not empty any more");
-    assert_left(&outcomes, "/p/e", "something else stands there now");
+    assert_left(&outcomes, "/p/e", "something else is there now");
     assert_left(&outcomes, "/p/f", "its content has changed");
-    assert_left(&outcomes, "/p/g", "something else stands there now");
+    assert_left(&outcomes, "/p/g", "something else is there now");
     assert_eq!(outcomes.iter().find(|(path, _)| *path == abs("/p/h")).unwrap().1, RemovalOutcome::Gone);
     assert_eq!(scene.project(), ["d", "d/mine", "e", "f", "g"]);
 }

@@ -1,4 +1,4 @@
-//! JSON. A change replaces the text of one value, so that order, blanks and all else stay.
+//! JSON. A change replaces the text of one value, so that order, blanks and everything else stay.
 
 use std::ops::Range;
 

@@ -29,7 +29,7 @@ pub(crate) use presets::{is_of_preset, reference};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Openness {
-    /// Nothing, whether a mask or a place of the sandbox's own stands there.
+    /// Nothing: a mask or a place of the sandbox's own covers it.
     Hidden,
     /// A copy of the file without its credentials.
     Redacted,
@@ -59,8 +59,8 @@ pub struct PolicyChange {
     pub new: Side,
 }
 
-/// A difference. The two policies differ at the `path` itself as said; a folder stands for
-/// everything below it that differs in the same way.
+/// A difference. The two policies differ in this way at the `path` itself. A folder stands for all
+/// paths below it that differ in the same way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Subject {
@@ -90,7 +90,7 @@ pub enum Subject {
     Injection { path: AbsPath },
     /// A socket of the host.
     Socket { path: AbsPath },
-    /// What the host has at this path and below it.
+    /// The host's files at this path and below it.
     Path { path: AbsPath },
 }
 
@@ -98,7 +98,7 @@ pub enum Subject {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Side {
     pub is: DiffState,
-    /// What decides it, where something does.
+    /// The origin of the rule or setting that decides it, if there is one.
     pub rule: Option<Origin>,
 }
 

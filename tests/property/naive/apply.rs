@@ -18,13 +18,13 @@ pub struct Applied {
     pub layer: Layer,
     pub access: Access,
     pub at: PathBuf,
-    /// What was matched: `at`, or a link that leads there.
+    /// The matched path: `at`, or a link that leads there.
     pub matched: PathBuf,
     /// The components before the first wildcard.
     pub prefix: PathBuf,
     /// All symlinks on the way.
     pub links: Vec<PathBuf>,
-    /// A place of the sandbox's own, instead of a rule that somebody wrote.
+    /// A place of the sandbox's own, instead of a rule that a user wrote.
     pub own_place: bool,
     /// The components of the pattern from the first wildcard on, where `at` itself matches it.
     pub pattern: Option<Vec<Vec<u8>>>,
@@ -112,12 +112,12 @@ pub struct Applying<'a> {
     paths: Vec<(PathBuf, fs::FileType)>,
     /// Made before the start, so they are there for other rules.
     created: Vec<PathBuf>,
-    /// Where a placeholder could stand.
+    /// The paths that may get a placeholder.
     pub blocked: Vec<PathBuf>,
     /// Links through which nothing is blocked.
     pub dangling: Vec<PathBuf>,
     pub applied: Vec<Applied>,
-    /// What belongs to each rule that must apply to something.
+    /// The data of each rule that must apply to something.
     pub required: Vec<Range<usize>>,
     /// Why it must not run; with the link and the fixed prefix, where a glob found a link.
     pub refused: Vec<(String, Option<(PathBuf, PathBuf)>)>,
@@ -131,8 +131,8 @@ impl<'a> Applying<'a> {
         let mut applying = Self { scene, stage, paths, created, blocked, dangling, applied, required, refused };
         let (create, rest): (Vec<&Rule>, Vec<&Rule>) = rules.iter().partition(|rule| rule.missing == Missing::Create);
         create.into_iter().for_each(|rule| applying.rule(rule));
-        // What is blocked is there for all others, so it is found first, and what the rules do then
-        // is forgotten.
+        // A blocked path exists for all other rules. So a first pass finds these paths, and its
+        // other results are dropped.
         let (applied, refused) = (applying.applied.clone(), applying.refused.clone());
         rest.iter().filter(|rule| rule.missing == Missing::Block).for_each(|rule| applying.rule(rule));
         (applying.applied, applying.refused, applying.dangling) = (applied, refused, Vec::new());

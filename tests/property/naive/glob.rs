@@ -1,6 +1,6 @@
-//! What a pattern matches (SPEC G1), by trying everything.
+//! The matches of a pattern (SPEC G1), by trying everything.
 
-/// Characters; a byte that is no text counts as one of its own kind.
+/// Characters; a byte that is not UTF-8 counts as a character of its own.
 fn units(bytes: &[u8]) -> Vec<u32> {
     let mut units = Vec::new();
     for chunk in bytes.utf8_chunks() {

@@ -38,7 +38,7 @@ pub struct Rule {
 pub struct Written {
     pub rules: Vec<Rule>,
     pub tmp_of_host: bool,
-    /// What the last file says that says something.
+    /// The value in the last file that has one.
     pub home: Option<&'static str>,
     pub base: Option<&'static str>,
     /// Our own files, as they are spelled.
@@ -83,7 +83,8 @@ impl Written {
         self.has_minimal_base().then(|| PathBuf::from("/")).into_iter().chain(home).collect()
     }
 
-    /// What shows in them without a rule. (No program is on PATH, and no node has the name of one.)
+    /// The paths that show in them without a rule. (No program is on PATH, and no node has the name
+    /// of one.)
     pub fn shown(&self) -> Vec<PathBuf> {
         let folders = MINIMAL.iter().filter(|_| self.has_minimal_base()).map(PathBuf::from);
         let home = (self.has_minimal_base() && self.home == Some("host")).then(|| PathBuf::from(HOME));
@@ -99,7 +100,7 @@ fn is_safe(folder: &Path) -> bool {
 struct Reader<'a> {
     scene: &'a Scene,
     written: Written,
-    /// The presets that are on, with the rules of those that somebody defined.
+    /// The presets that are on, with the rules of those that a user defined.
     on: BTreeMap<String, Vec<Rule>>,
     defined: Vec<(&'a Definition, PathBuf)>,
 }
@@ -187,8 +188,7 @@ impl<'a> Reader<'a> {
             let Some(data) = PRESETS.iter().find(|preset| preset.name == name) else { continue };
             let base = if name == "secrets" { outermost } else { root };
             let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
-            // Paths with `$GIT…` stand for a repository, and there is none where built-in presets
-            // are on.
+            // Paths with `$GIT…` need a repository, and scenes with built-in presets have none.
             for entry in data.entries().filter(|entry| !entry.path.starts_with("$GIT")) {
                 let parent = base.join(entry.path);
                 let signs = entry.in_use.iter().map(|sign| Path::new(HOME).join(sign.trim_start_matches("~/")));

@@ -1,5 +1,5 @@
 //! The policy as SPEC.md states it, slowly and straight: every rule is tried at every path of the
-//! tree. Nothing here is shared with the compiler; the properties say that both come to the same.
+//! tree. It shares no code with the compiler; the properties check that both agree.
 
 mod apply;
 pub mod glob;
@@ -14,7 +14,7 @@ use crate::scene::{Access, STATE, Scene, Stage};
 use apply::{Applied, Applying, follow};
 use layers::Written;
 
-/// What the specification makes of a scene.
+/// The meaning of a scene by the specification.
 pub enum Verdict {
     Policy(Naive),
     /// It must not run, and why.
@@ -27,7 +27,7 @@ pub struct Naive {
     decisions: Decisions,
     /// `ro` rules of presets at paths that other rules hide (SPEC P12).
     aside: Vec<Applied>,
-    /// What was matched and where it led, for rules that came through links.
+    /// The matched path and its target, for rules that came through links.
     links: BTreeSet<(PathBuf, PathBuf)>,
     own: Vec<PathBuf>,
     tmp_of_host: bool,
@@ -44,7 +44,8 @@ pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
     let Applying { mut applied, required, refused, blocked, dangling, .. } = Applying::all(scene, stage, &rules);
     applied.extend(own_places.into_iter().map(|at| Applied::base(Access::Exclude, at, true)));
     show_in_own_places(&mut applied, stage, shown);
-    // What governs the folders of links, and what they lead to, is settled without links.
+    // The decisions for the folders of links, and for their targets, do not count rules that came
+    // through links.
     let direct: Vec<Applied> = applied.iter().filter(|rule| !rule.only_tightens()).cloned().collect();
     let (direct, _) = decide(&direct);
     if is_open(&applied, &required, &refused, &direct) {
@@ -191,8 +192,8 @@ impl Naive {
             if by_link == 0 || (here.is_empty() && !hidden_around) {
                 continue;
             }
-            // What came by links itself may not count; and of several that are equally strong it is
-            // not said whose link counts.
+            // A rule that came through a link may not count, and of several equally strong rules
+            // the specification does not say whose link counts.
             let certain = hidden_around || here.iter().any(|rule| rule.links.is_empty() && rule.exact);
             return Some(if certain && by_link == winners.len() {
                 Verdict::Refused(format!("{path:?} is hidden, and opened by a link"))
@@ -238,7 +239,7 @@ impl Naive {
         &self.links
     }
 
-    /// What the command finds at `path`, by its spelling.
+    /// The access of the command at `path`, by its spelling.
     pub fn class(&self, path: &Path) -> Class {
         let (base, top) = match path {
             path if path.starts_with("/dev") => (Class::Dev, "/dev"),
@@ -279,7 +280,7 @@ impl Naive {
         below.all(|rule| rule.leaves_free(directory, root)) && !self.own.iter().any(|own| is_below(own))
     }
 
-    /// What an exact `ro` or `exclude` decides, and our own files.
+    /// The decisions of exact `ro` and `exclude` rules, and our own files.
     pub fn exactly_protected(&self) -> impl Iterator<Item = &Path> {
         let protective = |rule: &&Applied| rule.exact && rule.access != Access::Rw;
         let rules = self.decisions.values().flatten().filter(protective).map(|rule| rule.at.as_path());

@@ -3,10 +3,10 @@
 //! An agent that starts outside the sandbox tomorrow obeys the hooks, MCP servers, plugins and
 //! settings that it finds. Where state has a folder of its own, only that is open. Claude Code,
 //! Codex, Gemini CLI, pi and Cursor put both in one folder, so that one is open with read-only
-//! places in it. Of places that are missing when the sandbox starts, folders that the agent would
-//! load code or commands from are blocked, and the files that say which; others that come to exist
-//! are reported. In a new home an agent could not make its folder, and would stop or keep nothing:
-//! it is made for those that are on PATH.
+//! places in it. Some paths are missing when the sandbox starts. Folders from which the agent would
+//! load code or commands are blocked, and so are files that name such code. Other paths are
+//! reported when the command creates them. In a new home an agent could not make its folder, and
+//! would stop or keep nothing: it is made for those that are on PATH.
 //!
 //! Claude Code 2.1, Codex 0.169 and Gemini CLI 0.61 were tried with theirs blocked, and work
 //! (`scripts/test-agents`). pi 0.73 starts and asks its model; the folders of Cursor are blocked
@@ -53,8 +53,8 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             &[ro("~/.claude/commands/").blocked()],
         ),
         group("Claude Code", "Claude Code, \"Subagents\": with hooks", &[ro("~/.claude/agents/").blocked()]),
-        // Each session makes its own. With a read-only folder it runs no commands. One that
-        // `claude --resume` sources outside must not come from inside.
+        // Each session makes its own. With a read-only folder it runs no commands.
+        // `claude --resume` outside must not source a file that a command inside wrote.
         group(
             "Claude Code",
             "Claude Code: the Bash tool sources the snapshot and the variables of its session",
@@ -161,7 +161,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "opencode, \"Config\", \"Plugins\", \"Commands\"",
             &[
                 ro("~/.config/opencode"),
-                // It stops where it cannot write this one; the content is its own.
+                // The agent stops if it cannot write this file, whose content only the agent uses.
                 ro("~/.config/opencode/.gitignore")
                     .create_for("opencode")
                     .content("node_modules\npackage.json\npackage-lock.json\nbun.lock\n.gitignore"),

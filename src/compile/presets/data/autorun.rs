@@ -2,7 +2,7 @@
 //!
 //! The line is drawn at what takes effect by opening the folder, entering it, committing, logging
 //! in, or starting an agent. Build files (`package.json`, `Makefile`, `.cargo/config.toml`, CI
-//! workflows) are the work itself: they run when somebody builds, and the agent must be able to
+//! workflows) are the work itself: they run when a user builds, and the agent must be able to
 //! change them.
 //!
 //! A missing folder of an editor that this user works with is blocked during a run: git does not
@@ -221,7 +221,8 @@ const GROUPS: &[Group] = &[
         "aider, \"YAML config file\": lint-cmd, test-cmd",
         &[ro(".aider.conf.yml"), ro(".aider.model.settings.yml")],
     ),
-    // The home is read-only by `@base`. These stay so when somebody opens the home or a part of it.
+    // The home is read-only by `@base`. These stay read-only when a rule opens the home or a part
+    // of it.
     group(
         "bash",
         "bash(1), INVOCATION and FILES",

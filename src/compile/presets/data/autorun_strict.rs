@@ -1,4 +1,4 @@
-//! `@autorun-strict`. A placeholder stands at each missing folder during a run. Files have none:
+//! `@autorun-strict`. During a run there is a placeholder at each missing folder. Files have none:
 //! every `git add -A` outside of the sandbox would stage them.
 
 use super::{BuiltinPreset, group, ro};

@@ -1,14 +1,14 @@
 //! `@caches`.
 //!
-//! What stays open, because the tools must write it in ordinary use, although the host runs it
-//! later: `~/.npm/_npx` (packages that `npx` keeps), `~/.cache/pre-commit` (hook environments, run
-//! by `git commit`), `~/.cache/ms-playwright` and the like (browsers), `~/.gradle/wrapper` and
+//! These stay writable, because the tools must write them in ordinary use, although the host runs
+//! them later: `~/.npm/_npx` (packages that `npx` keeps), `~/.cache/pre-commit` (hook environments,
+//! run by `git commit`), `~/.cache/ms-playwright` and the like (browsers), `~/.gradle/wrapper` and
 //! `~/.m2/wrapper` (build tools), and sources and jars in `~/go/pkg/mod`, `~/.cargo/registry`,
 //! `~/.gradle/caches` and `~/.m2/repository`, which are checked against a hash when they are
 //! downloaded, not when they are used.
 //!
-//! Settings that a tool obeys and folders on PATH are blocked where they are missing: nobody sees a
-//! placeholder in these folders.
+//! Settings that a tool obeys and folders on PATH are blocked where they are missing: users do not
+//! notice a placeholder in these folders.
 
 use super::VariableEffect::Set;
 use super::{BuiltinPreset, exclude, group, ro, rw, variables};

@@ -16,8 +16,8 @@ pub(super) const GIT: BuiltinPreset = BuiltinPreset {
     skip_directories: &["objects", "refs", "logs"],
     skip_beside: Some("HEAD"),
     groups: &[
-        // What stays open: `rebase-merge/git-rebase-todo` may hold `exec` lines, which `git rebase
-        // --continue` runs.
+        // One file stays writable: `rebase-merge/git-rebase-todo` may hold `exec` lines, which
+        // `git rebase --continue` runs.
         group(GIT_TOOL, "gitrepository-layout(5)", &[rw("$GIT_DIR"), rw("$GIT_COMMON_DIR")]),
         // A repository that was made without a template has no hooks folder, and the agent could
         // make one.
@@ -69,7 +69,8 @@ pub(super) const GIT: BuiltinPreset = BuiltinPreset {
             ],
         ),
         // A plain repository has no `commondir`, and one that the agent creates works there too.
-        // While the sandbox runs, one stands there that says `.`, which changes nothing.
+        // While the sandbox runs, the placeholder names the directory itself (`./`), which changes
+        // nothing.
         group(
             GIT_TOOL,
             "gitrepository-layout(5), commondir: hooks and settings are read from there",

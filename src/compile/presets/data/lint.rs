@@ -1,5 +1,5 @@
-//! `@lint/*`. That tracked settings hold still is the point: loosening a check is not fixing what
-//! it found.
+//! `@lint/*`. Settings are read-only even if git tracks them: an agent should fix the findings of a
+//! check, not loosen it.
 //!
 //! Not `package.json`, `tsconfig.json`, `pyproject.toml`, `setup.cfg`, `tox.ini` and `Cargo.toml`,
 //! which may hold such settings too: the agent must be able to change them.

@@ -1,8 +1,8 @@
 //! The contents of the built-in presets, as constants: nothing is read or parsed at a start.
 //!
 //! Each entry stands below the program that it is about and the source that it rests on: a
-//! document, a manual page, or a behaviour that was seen. `snapshots/presets/table.snap` lists all
-//! of them.
+//! document, a manual page, or an observed behaviour. `snapshots/presets/table.snap` lists all of
+//! them.
 
 mod agent_files;
 mod agents;
@@ -50,7 +50,7 @@ pub struct BuiltinPreset {
     pub name: &'static str,
     /// One line for people who list the presets.
     pub description: &'static str,
-    /// Names of the presets that this one stands for as well.
+    /// Names of the presets that this one includes.
     pub include: &'static [&'static str],
     pub relative_to: RelativeTo,
     /// Globs leave alone what the git index holds with the same content (SPEC P6).
@@ -227,8 +227,8 @@ pub struct AgentFile {
     pub source: &'static str,
     pub path: &'static str,
     pub used: FileUse,
-    /// The agent takes this file instead of another one as soon as it exists. What the run created
-    /// there is moved aside when it ends (SPEC R1).
+    /// The agent reads this file instead of another one as soon as it exists. A file that the run
+    /// created there is moved aside when the run ends (SPEC R1).
     pub is_preferred: bool,
 }
 

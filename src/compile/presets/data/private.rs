@@ -1,6 +1,6 @@
 //! The private files of the built-in presets: which of their keys may reach the host, and why each
 //! of them is harmless (SPEC Q4). Trust, approval and warning switches are never among them, and no
-//! key stands for a whole section, which may get keys that name commands.
+//! entry names a whole section, which may get keys that name commands.
 
 use crate::policy::private::{FileFormat, LeavingKey, LeavingValue, PrivateFile};
 

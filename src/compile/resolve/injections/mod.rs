@@ -49,7 +49,7 @@ impl Resolver<'_> {
         }
         let owners = Owners::new(self.host);
         let mut injector = Injector { resolver: self, own_files, owners, points: Vec::new(), left_out: 0 };
-        // A preset injects only where nobody else has put anything.
+        // A preset injects only where no other injection is.
         let is_of_preset = |injection: &&Injection| injection.layer == LayerKind::Preset;
         let (of_presets, written): (Vec<&Injection>, Vec<&Injection>) =
             policy.injections.iter().partition(is_of_preset);

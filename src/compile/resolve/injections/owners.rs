@@ -25,7 +25,7 @@ pub(super) struct Owner {
 /// Reads the index of each repository once.
 pub(super) struct Owners<'h> {
     host: &'h Host,
-    /// By work tree; `None` where the index cannot be told.
+    /// Keyed by work tree; `None` if the index is unclear.
     indexes: BTreeMap<AbsPath, Option<TrackedNames>>,
 }
 

@@ -34,7 +34,8 @@ impl Resolver<'_> {
 
     /// Adds a match at each other name of each protected path. `decide` takes those that tighten.
     pub(super) fn aliases(&mut self, mounts: &Mounts, own: &[OwnFile]) {
-        // A root of our own shows no other mounts. What shows in our own places protects nothing.
+        // A root of our own shows no other mounts. A mount that shows in our own places protects
+        // nothing.
         let is_part_of_base = |found: &Match| {
             found.rule.refinements.only_shows || found.path.is_root() && found.rule.refinements.mask == Mask::OwnPlace
         };

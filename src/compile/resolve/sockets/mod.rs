@@ -101,8 +101,8 @@ impl Resolver<'_> {
         self.found.matches.push(Match { names, ..Match::new(Arc::new(rule), path, kind, Exactness::Exact) });
     }
 
-    /// Hides `XDG_RUNTIME_DIR` if it lies outside of the private `/run`. It is full of sockets,
-    /// also of services that start on demand.
+    /// Hides `XDG_RUNTIME_DIR` if it lies outside of the private `/run`. The folder has many
+    /// sockets, also of services that start on demand.
     fn runtime_directory(&mut self) {
         let Some(written) = self.session.path_var("XDG_RUNTIME_DIR") else { return };
         let hidden = match self.host.resolve(written.as_path()) {

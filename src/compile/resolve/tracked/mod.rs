@@ -10,8 +10,9 @@
 //!   which the command did not write.
 //! - A forged `.git` file leads to another index, and the same proof. So it needs no back-pointer.
 //! - A match that the command guessed confirms the guess, at the cost of one start of the sandbox
-//!   for each guess and file. An index that holds a name twice would test many guesses at once, so
-//!   it is refused. A mask does not keep a secret that is short enough to be guessed that way.
+//!   for each guess and file. An index that holds a name twice would let a command test many
+//!   guesses at once, so it is refused. A mask does not keep a secret that is short enough to be
+//!   guessed that way.
 //! - The bytes are compared without git's filters. With git-crypt the index holds the cipher text
 //!   and the work tree the plain text; they differ, and the file stays masked.
 //! - Not covered: a content that is unknown although its full hash is known (a hash printed

@@ -25,8 +25,8 @@ use crate::sys::ablate::{self, Mitigation};
 pub(crate) use hidden::HiddenFiles;
 
 /// Git directories that are protected one by one: in a folder that holds them, and of all
-/// repositories that indexes name. Each takes some milliseconds of a start and some descriptors,
-/// and a command can make any number.
+/// repositories that indexes name. Each one costs a start some milliseconds and descriptors, and a
+/// command can create any number.
 pub(crate) const MOST_PROTECTED: usize = 500;
 
 /// Submodules that all indexes together may name. A look at one takes some microseconds.
@@ -118,7 +118,7 @@ pub(crate) fn nested(host: &Host, root: &AbsPath, repository: Option<&Repository
     NestedSearch::new(host).whole(root, repository)
 }
 
-/// Finds them again after a run at whose start they were `before`. Folders that were not crowded
+/// Finds them again after a run; `before` is the result at its start. Folders that were not crowded
 /// then are searched to their end: the command could write there.
 pub(crate) fn nested_again(
     host: &Host,

@@ -31,11 +31,10 @@ const GROUPS: [Group; PARTS[0].len() + PARTS[1].len() + PARTS[2].len() + PARTS[3
 };
 
 pub(super) const SECRETS: BuiltinPreset = BuiltinPreset {
-    // A `.env` above a nested repository must not come into view because somebody planted
-    // `sub/.git`.
+    // A `.env` above a nested repository must stay hidden even if a command plants `sub/.git`.
     relative_to: RelativeTo::OutermostRepository,
-    // What the index holds unchanged can be read from the repository anyway, and a mask breaks `git
-    // commit -a`.
+    // A file that the index holds unchanged can be read from the repository anyway, and a mask
+    // breaks `git commit -a`.
     leave_tracked: true,
     // Trees of third-party code and tool state. Output folders (`dist`, `.next`) are not here:
     // bundlers copy the real `.env` into them.
@@ -61,7 +60,7 @@ pub(super) const SECRETS: BuiltinPreset = BuiltinPreset {
         variables(
             Drop,
             "all",
-            "names by which programs and CI services call tokens, passwords and keys",
+            "names that programs and CI services use for tokens, passwords and keys",
             &[
                 "TOKEN",
                 "PASSWORD",
