@@ -190,12 +190,14 @@ fn a_home_that_is_a_link_is_private(place: &Place) {
     place.write("home/.bashrc", "x");
     let link = place.path().join("link");
     symlink("home", &link).unwrap();
-    let mut command = sandbox(place);
     let script = "cd -P ~ && ls -A .bashrc 2>/dev/null; echo x >.new && cat .new && pwd";
-    command.env("HOME", &link).args(PRIVATE).args(["--", "sh", "-c", script]);
-    let output = succeeded(command.output().unwrap());
-    assert_eq!(output, format!("x\n{}\n", place.home().display()));
-    assert!(!place.home().join(".new").exists());
+    for flags in [PRIVATE, MINIMAL] {
+        let mut command = sandbox(place);
+        command.env("HOME", &link).args(flags).args(["--", "sh", "-c", script]);
+        let output = succeeded(command.output().unwrap());
+        assert_eq!(output, format!("x\n{}\n", place.home().display()), "{flags:?}");
+        assert!(!place.home().join(".new").exists());
+    }
 }
 
 // SPEC O7

@@ -29,9 +29,8 @@ pub fn check_injections(plan: &Plan, decisions: &Decisions, diagnostics: &mut Di
     }
 }
 
-/// The path of an injected file or folder that the command does not see where it is. What only a
-/// private home or a minimal base hides counts for the project's file alone: a user brings the files
-/// that are needed there.
+/// The path of an injected file or folder that the command does not see where it is. The user may
+/// bring files that only a private home or a minimal base hides; the project's file may not.
 fn hidden_source<'d>(plan: &Plan, decisions: &'d Decisions, decision: &'d Decision) -> Option<&'d AbsPath> {
     let Some(Injected::Source(source)) = decision.injected.as_deref() else { return None };
     let is_of_project = decision.layer == LayerKind::Project;

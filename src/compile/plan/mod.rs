@@ -326,7 +326,8 @@ impl Planner<'_> {
         let mut made = BTreeSet::new();
         for ShownLink { path, target, leads_to, because } in links {
             let is_in_own = self.views.nearest(path).is_some_and(|(at, _)| self.own_places.contains(at));
-            if is_in_own && view::at(&self.views, leads_to).shows_host() && made.insert(path) {
+            let is_shown = view::at(&self.views, leads_to).shows_host() || self.own_places.contains(leads_to);
+            if is_in_own && is_shown && made.insert(path) {
                 self.own(path, Mount::Symlink { target: target.clone() }, because);
             }
         }

@@ -7,6 +7,8 @@ use crate::policy::{AbsPath, Access, Mask, Origin};
 
 use super::{Match, Resolver};
 
+const TO_HOME: Origin = Origin::BuiltIn("a symlink on the way to the home");
+
 /// A symlink on the way to a path that a rule shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownLink {
@@ -32,7 +34,18 @@ impl Resolver<'_> {
             let (leads_to, because) = (found.path.clone(), found.rule.origin.clone());
             Some(ShownLink { path: link.clone(), target, leads_to, because })
         });
-        self.found.links = links.collect();
+        self.found.links = links.chain(self.links_to_home()).collect();
         self.found.links.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+
+    /// Programs go by `$HOME`, which may lead through symlinks.
+    fn links_to_home(&self) -> Vec<ShownLink> {
+        let home = self.session.path_var("HOME").and_then(|home| self.host.resolve(home.as_path()).ok());
+        let links = home.map(|home| home.links).unwrap_or_default();
+        let shown = links.into_iter().filter_map(|link| {
+            let target = self.host.link_target(&link).ok()?;
+            Some(ShownLink { path: link, target, leads_to: self.project.home.clone(), because: TO_HOME })
+        });
+        shown.collect()
     }
 }
