@@ -2,12 +2,13 @@
 //! command in variables, where git's own settings do not show.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::compile::config::Home;
 use crate::compile::layers::Project;
 use crate::compile::plan::{Plan, View};
 use crate::compile::policy::Policy;
@@ -67,11 +68,11 @@ pub(crate) fn variables(
             let value = |variable: &str| if variable.ends_with("NAME") { name } else { email };
             VARIABLES.map(|(it, _)| variable(it, value(it).into(), &policy.identity.origin)).into()
         }
-        GitIdentity::Host if is_hidden(host, session, project, plan) => {
+        GitIdentity::Host if is_hidden(host, session, project, policy, plan) => {
             let settings = ask(host, session, project, plan).unwrap_or_default();
             let last = |key: &str| settings.iter().rfind(|(name, _)| name == key).map(|(_, value)| value.clone());
             let values =
-                VARIABLES.iter().filter_map(|(name, keys)| Some((name, keys.iter().find_map(|key| last(key))?)));
+                VARIABLES.iter().filter_map(|(name, keys)| Some((name, keys.iter().find_map(|key| last(key))??)));
             values.map(|(name, value)| variable(name, value, &OF_HOST)).collect()
         }
         GitIdentity::Host => Vec::new(),
@@ -79,7 +80,9 @@ pub(crate) fn variables(
 }
 
 /// Whether a file with the user's own settings of git exists that the command cannot read.
-pub(crate) fn is_hidden(host: &Host, session: &Session, project: &Project, plan: &Plan) -> bool {
+pub(crate) fn is_hidden(host: &Host, session: &Session, project: &Project, policy: &Policy, plan: &Plan) -> bool {
+    // A file that shows in a private home may include one that does not.
+    let is_private = policy.home.value == Home::Private;
     let configuration = session.path_var("XDG_CONFIG_HOME").unwrap_or_else(|| project.home.join(".config"));
     let named = session.path_var("GIT_CONFIG_GLOBAL");
     let usual = [project.home.child(".gitconfig"), configuration.join("git/config")];
@@ -87,20 +90,20 @@ pub(crate) fn is_hidden(host: &Host, session: &Session, project: &Project, plan:
     files.iter().filter_map(|file| host.resolve(file.as_path()).ok()).any(|found| {
         // The command follows the same links.
         let is_seen = plan.view(&found.path).shows_host() && found.links.iter().all(|link| plan.shows_link(link));
-        found.kind.is_some() && !is_seen
+        found.kind.is_some() && (is_private || !is_seen)
     })
 }
 
-/// The settings of an identity, by git: `includeIf` counts, and so do the repository's own
-/// settings. Reading settings runs no program that they name. A git that the command could have
+/// The settings of an identity, by git: `includeIf` counts, and so do the repository's own settings,
+/// and those of the caller's variables. Reading settings runs no program that they name. An unusable
+/// value is `None`: no value of another scope takes its place. A git that the command could have
 /// written is not run.
-fn ask(host: &Host, session: &Session, project: &Project, plan: &Plan) -> Option<Vec<(String, OsString)>> {
+fn ask(host: &Host, session: &Session, project: &Project, plan: &Plan) -> Option<Vec<(String, Option<OsString>)>> {
     let is_foreign = |at: &AbsPath| !at.is_within(&project.outermost) && plan.view(at) != View::HostRw;
     let is_trusted = |at: &AbsPath| is_foreign(at) || ablate::is_off(Mitigation::GitPath);
     let git = program::find(host, session, is_trusted)?;
     let mut command = program::command(&git, session, host, &project.root);
-    let passed = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"].into_iter();
-    command.envs(passed.filter_map(|name| Some((name, session.var(name)?))));
+    command.envs(session.env.iter().filter(|(name, _)| name.as_bytes().starts_with(b"GIT_CONFIG_")));
     command.args(["config", "--null", "--get-regexp", SETTINGS]);
     let output = output_within(&mut command, PATIENCE, MOST_BYTES).ok()?;
     // A setting and its value: `user.name\nAda\0`.
@@ -108,7 +111,7 @@ fn ask(host: &Host, session: &Session, project: &Project, plan: &Plan) -> Option
         let at = setting.iter().position(|byte| *byte == b'\n')?;
         let (key, value) = (str::from_utf8(&setting[..at]).ok()?, &setting[at + 1..]);
         let is_usable = !value.is_empty() && !value.iter().any(u8::is_ascii_control);
-        is_usable.then(|| (key.to_owned(), OsString::from_vec(value.to_vec())))
+        Some((key.to_owned(), is_usable.then(|| OsString::from_vec(value.to_vec()))))
     });
     output.status.success().then(|| settings.collect())
 }

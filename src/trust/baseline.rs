@@ -70,7 +70,7 @@ fn identity(
     let of_host = full.plan.variables.iter().filter(|variable| variable.origin == OF_HOST).cloned();
     let known: Vec<PresetVariable> = of_host.collect();
     let is_same = policy.identity.value == GitIdentity::Host && !known.is_empty();
-    match is_same && identity::is_hidden(host, session, &layers.project, plan) {
+    match is_same && identity::is_hidden(host, session, &layers.project, policy, plan) {
         true => known,
         false => identity::variables(host, session, &layers.project, policy, plan),
     }

@@ -32,6 +32,8 @@ cases! {
     // SPEC U5
     InvalidValue an_identity_has_no_control_characters
         project("[git]\nidentity = { name = \"Agent\\nSmith\", email = \"agent@localhost\" }\n");
+    InvalidValue an_identity_is_not_endless
+        project(&format!("[git]\nidentity = {{ name = \"A\", email = \"{}\" }}\n", "a".repeat(1001)));
     WrongType an_identity_is_not_true project("[git]\nidentity = true\n");
     WrongType a_name_of_an_identity_is_a_string project("[git]\nidentity = { name = 7, email = \"a@localhost\" }\n");
     UnknownKey a_key_of_an_identity_gets_the_list

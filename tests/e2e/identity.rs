@@ -10,6 +10,8 @@ for_both!(
     the_hosts_identity_passes_where_the_settings_of_git_do_not_show,
     settings_that_show_need_no_variables,
     an_identity_of_the_policy_is_set_everywhere,
+    an_unusable_value_sets_nothing,
+    settings_in_variables_of_the_caller_count,
     variables_of_the_caller_win_over_an_identity,
     without_git_or_an_identity_nothing_is_set,
     the_identity_of_the_repository_counts,
@@ -37,6 +39,22 @@ fn variables(command: &mut Command, flags: &[&str]) -> String {
     stdout(&command.args(flags).args(["--", "sh", "-c", NAMES]).output().unwrap())
 }
 
+/// A value that cannot be passed is not replaced by one of another scope.
+// SPEC U1
+fn an_unusable_value_sets_nothing(place: &Place) {
+    prepare(place);
+    place.write("home/work.inc", "[user]\nname = \"Ada\\tWork\"\nemail = ada@work.example\n");
+    assert_eq!(variables(&mut sandbox(place), &["--home=private"]), "ada@work.example\nada@work.example\n");
+}
+
+// SPEC U1
+fn settings_in_variables_of_the_caller_count(place: &Place) {
+    prepare(place);
+    let mut command = sandbox(place);
+    command.env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", "user.name").env("GIT_CONFIG_VALUE_0", "Eve");
+    assert_eq!(variables(&mut command, &["--home=private"]), ADA.replace("Ada", "Eve"));
+}
+
 const ADA: &str = "Ada\nada@work.example\nAda\nada@work.example\n";
 
 // SPEC U1
@@ -54,7 +72,10 @@ fn the_hosts_identity_passes_where_the_settings_of_git_do_not_show(place: &Place
 fn settings_that_show_need_no_variables(place: &Place) {
     prepare(place);
     assert_eq!(variables(&mut sandbox(place), &[]), "");
-    assert_eq!(variables(&mut sandbox(place), &["--home=private", "--ro=~/.gitconfig"]), "");
+    let all = ["--home=private", "--ro=~/.gitconfig", "--ro=~/work.inc"];
+    assert_eq!(variables(&mut sandbox(place), &all), ADA, "the same as git finds there");
+    // The file that it includes does not show.
+    assert_eq!(variables(&mut sandbox(place), &all[..2]), ADA);
     place.write("home/.config/agent-sandbox/config.toml", "[git]\nidentity = false\n");
     assert_eq!(variables(&mut sandbox(place), &["--home=private"]), "");
 }

@@ -8,6 +8,9 @@ use crate::compile::identity::GitIdentity;
 use crate::diagnostic::Code;
 use crate::policy::Sourced;
 
+/// Longer than any name or address. The kernel refuses variables of more than 128 KiB.
+const MOST_BYTES: usize = 1000;
+
 const HELP: &str = "write \"host\", false, or { name = \"Agent\", email = \"agent@localhost\" }";
 
 impl Walk<'_> {
@@ -48,6 +51,8 @@ impl Walk<'_> {
         };
         let (message, help) = if text.chars().any(|c| c.is_ascii_control()) {
             (format!("`{key}` contains a control character"), "write it on one line, as plain text")
+        } else if text.len() > MOST_BYTES {
+            (format!("`{key}` is longer than {MOST_BYTES} bytes"), "write a name or an address")
         } else if text.chars().all(|c| c == ' ') {
             (format!("`{key}` is empty"), "write one, or `identity = false` to set nothing")
         } else {
