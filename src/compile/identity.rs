@@ -94,10 +94,10 @@ pub(crate) fn is_hidden(host: &Host, session: &Session, project: &Project, polic
     })
 }
 
-/// The settings of an identity, by git: `includeIf` counts, and so do the repository's own settings,
-/// and those of the caller's variables. Reading settings runs no program that they name. An unusable
-/// value is `None`: no value of another scope takes its place. A git that the command could have
-/// written is not run.
+/// The settings of an identity, by git: `includeIf` counts, and so do the repository's own
+/// settings, and those of the caller's variables. Reading settings runs no program that they name.
+/// An unusable value is `None`: no value of another scope takes its place. A git that the command
+/// could have written is not run.
 fn ask(host: &Host, session: &Session, project: &Project, plan: &Plan) -> Option<Vec<(String, Option<OsString>)>> {
     let is_foreign = |at: &AbsPath| !at.is_within(&project.outermost) && plan.view(at) != View::HostRw;
     let is_trusted = |at: &AbsPath| is_foreign(at) || ablate::is_off(Mitigation::GitPath);
