@@ -52,6 +52,12 @@ fn documents() -> Vec<(String, String)> {
     documents
 }
 
+/// Documents beside the tests and snapshots, which explain them.
+fn maps() -> [(String, String); 3] {
+    let maps = ["tests/README.md", "tests/golden/README.md", "snapshots/matrix/README.md"];
+    maps.map(|name| (name.to_owned(), document(name)))
+}
+
 /// A folder, and all folders below it.
 fn folders_below(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{folder:?}: {e}"));

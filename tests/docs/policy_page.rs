@@ -80,8 +80,14 @@ fn kind(property: &Value) -> String {
         Some("array") if !names.is_empty() => format!("list of {}", names.join(", ")),
         Some("array") => "list of text".to_owned(),
         Some("string") => "text".to_owned(),
+        Some("integer") => "whole number".to_owned(),
+        Some("number") => "number".to_owned(),
         Some("object") => "table".to_owned(),
-        _ if !names.is_empty() => names.join(", "),
+        _ if !names.is_empty() => {
+            let choices = property["oneOf"].as_array().into_iter().flatten();
+            let has_table = choices.into_iter().any(|choice| choice["properties"].is_object());
+            names.join(", ") + if has_table { ", table" } else { "" }
+        }
         _ => "table".to_owned(),
     }
 }

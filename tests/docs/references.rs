@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use super::markdown::{anchors, links};
-use super::{document, documents, top};
+use super::{document, documents, maps, top};
 
 #[test]
 fn every_link_leads_somewhere() {
-    for (name, text) in documents() {
+    for (name, text) in documents().into_iter().chain(maps()) {
         for link in links(&text) {
             if link.contains("://") || link.starts_with("mailto:") {
                 continue;

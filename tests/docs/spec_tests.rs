@@ -45,6 +45,19 @@ fn every_rule_of_the_specification_is_held_by_a_test() {
     }
 }
 
+/// Each section has a letter, and numbers its rules from 1.
+#[test]
+fn rules_are_numbered_in_order_without_gaps() {
+    let spec = document("SPEC.md");
+    let mut letters = BTreeSet::new();
+    for (heading, rules) in sections(&spec) {
+        let Some(letter) = rules.first().map(|rule| &rule[..1]) else { continue };
+        let expected: Vec<String> = (1..=rules.len()).map(|number| format!("{letter}{number}")).collect();
+        assert_eq!(rules, expected, "{heading}");
+        assert!(letters.insert(letter.to_owned()), "two sections have the letter {letter}");
+    }
+}
+
 #[test]
 fn the_list_of_tests_is_rendered_from_their_comments() {
     let rendered = render(&document("SPEC.md"), &holders());
