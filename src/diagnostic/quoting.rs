@@ -14,7 +14,9 @@ pub(crate) fn shell_quote(word: &OsStr) -> String {
     let escaped = word.as_bytes().iter().map(|byte| match byte {
         b'\n' => "\\n".to_owned(),
         b'\t' => "\\t".to_owned(),
-        b'\'' | b'\\' => format!("\\{}", char::from(*byte)),
+        // A shell that does not know `$'…'` must not take `\'` for the end of the quotes.
+        b'\'' => "\\047".to_owned(),
+        b'\\' => "\\\\".to_owned(),
         b' '..=b'~' => char::from(*byte).to_string(),
         byte => format!("\\x{byte:02x}"),
     });
@@ -66,5 +68,21 @@ mod tests {
             assert_eq!(String::from_utf8_lossy(&quote(OsStr::new(word))), quoted);
         }
         assert_eq!(shell_quote(OsStr::from_bytes(b"a\n\xff")), r"$'a\n\xff'");
+    }
+
+    /// dash takes `$'` for a dollar and a quoted text, which must end where we end it.
+    #[test]
+    fn a_shell_without_ansi_quotes_runs_nothing_of_a_name() {
+        for name in ["l';touch pwned;#\n", "\\';touch pwned;#\n", "$(touch pwned)\n", "`touch pwned`\u{1b}", "\n'"] {
+            let quoted = shell_quote(OsStr::new(name));
+            let words = shell_words::split(&quoted).unwrap();
+            assert_eq!(words.len(), 1, "{quoted}");
+            assert_eq!(quoted.matches('\'').count(), 2, "{quoted}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_a_quote_is_read_back() {
+        assert_eq!(shell_quote(OsStr::new("it's\n\\")), r"$'it\047s\n\\'");
     }
 }

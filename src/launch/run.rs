@@ -202,7 +202,9 @@ impl Sandbox {
     pub(crate) fn lower(&self, front: &mut dyn FrontEnd) -> Result<Prepared, Refusal> {
         let mut earlier = RetryState::default();
         let mut prepared = self.prepare(front, Aim::Show, &mut earlier)?;
-        if self.private(&prepared, Residue::Nothing, &mut earlier).is_none() {
+        // A copy of a file that the project's file opens needs consent, as a run does.
+        let has_consent = prepared.judged.refusal(&self.host).is_none() || ablate::is_off(Mitigation::Trust);
+        if has_consent && self.private(&prepared, Residue::Nothing, &mut earlier).is_none() {
             prepared = self.prepare(front, Aim::Show, &mut earlier)?;
         }
         write_mount_files(&self.host, &prepared.judged.compiled, &prepared.argv)?;

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::git::repository;
 use crate::outcome::Verdict;
-use crate::scene::{CANARY, Scene};
+use crate::scene::{CANARY, Scene, run};
 
 for_everybody!("private-keys":
     a_program_that_watches_files,
@@ -41,6 +41,8 @@ for_everybody!("private-held,restore":
     losing_the_mount_of_a_run_without_guard,
     losing_the_mount_of_a_read_only_rule,
 );
+
+for_everybody!("trust": copies_of_hidden_files_that_a_planted_policy_names);
 
 for_everybody!("own-files": the_copies_of_another_project, the_reports_of_another_project);
 
@@ -287,6 +289,24 @@ fn the_reports_of_another_project(scene: &Scene) -> Verdict {
     scene.write_home(scene.home().join(".local/state/agent-sandbox/reports/another.json"), CANARY);
     let ran = scene.attack("private.sh", &["reports"]).completed();
     Verdict::broken_if(ran.out.contains(CANARY), ran.out)
+}
+
+/// The user looks at the policy that the command planted, does not agree, and removes it.
+// SPEC Q1, T1
+fn copies_of_hidden_files_that_a_planted_policy_names(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.write_home(".ssh/id_ed25519", CANARY);
+    scene.write(".env", CANARY);
+    let policy = "[filesystem]\nprivate = ['~/.ssh/id_ed25519', '.env']\n";
+    scene.attack("sh", &["-c", &format!("printf \"{policy}\" >.agent-sandbox.toml; echo done")]).completed();
+    for form in ["shell", "annotated", "script", "json", "lines", "nul"] {
+        let mut command = scene.product();
+        command.args([&format!("--print-args={form}"), "--", "true"]);
+        assert_eq!(run(command).code, Some(0), "{form}");
+    }
+    fs::remove_file(scene.project().join(".agent-sandbox.toml")).unwrap();
+    let ran = scene.attack("sh", &["-c", "cat /run/agent-sandbox/private/*/*; echo done"]).completed();
+    Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
 /// The host's file is as it was, and the next run starts with it.
