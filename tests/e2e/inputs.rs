@@ -16,7 +16,26 @@ everywhere!(
     a_protected_file_with_another_name_is_refused,
     a_folder_that_is_mounted_twice_is_hidden_twice,
     our_own_program_cannot_be_replaced,
+    folders_that_are_nested_too_deep_stop_the_start,
 );
+
+/// A walk to the end of thousands of nested folders would take minutes.
+// SPEC G6
+fn folders_that_are_nested_too_deep_stop_the_start(place: &Place) {
+    policy(place, "exclude = ['**/*.secret']\n");
+    let nest = |depth: usize| {
+        let script = format!(
+            "import os\nos.mkdir('top')\nos.chdir('top')\nfor _ in range({depth}):\n os.mkdir('d' * 200)\n os.chdir('d' * 200)\n"
+        );
+        succeeded(run(place, &["--", "python3", "-c", &script]));
+    };
+    nest(300);
+    assert_eq!(shell(place, "echo ran; rm -rf top"), "ran\n", "60,000 bytes are looked into");
+    nest(350);
+    let output = run(place, &["--", "true"]);
+    failed(&output, 125, &format!("error[unreadable-path]: folders in `{}/top/ddd", place.project().display()));
+    assert!(stderr(&output).contains("help: remove them, or exclude that folder"), "{}", stderr(&output));
+}
 
 /// The result of connecting to each path, and of sending to it.
 const CONNECT: &str = "

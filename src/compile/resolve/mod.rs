@@ -385,6 +385,9 @@ impl<'a> Resolver<'a> {
         if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
             let message = format!("the symlinks at `{path}` lead in a circle");
             self.report(rule, Code::SymlinkLoop, message, "repair or remove the links");
+        } else if error.raw_os_error() == Some(rustix::io::Errno::NAMETOOLONG.raw_os_error()) {
+            let message = format!("folders in `{path}` are nested too deep to look into them");
+            self.report(rule, Code::UnreadablePath, message, "remove them, or exclude that folder");
         } else {
             let message = format!("cannot look into `{path}`: {}", reason(error));
             let help = "make it readable for you, or exclude the folder: what cannot be seen cannot be protected";

@@ -18,6 +18,11 @@ use super::walk_snapshot::WalkSnapshot;
 const DIRECTORIES_BEFORE_THREADS: usize = 64;
 const MAX_THREADS: usize = 8;
 
+/// Directories with a longer path are not entered: a command could nest thousands, and each takes as
+/// many steps to reach as it has ancestors.
+const LONGEST_PATH: usize = 1 << 16;
+const LONGEST_NAMED: usize = 512;
+
 /// The sandbox has its own `/proc` and `/dev`, and no rule applies there.
 const OWN_FILE_SYSTEMS: [&str; 2] = [places::PROC, places::DEV];
 
@@ -205,7 +210,10 @@ impl Walker<'_> {
         if enter {
             // A pattern is done with a directory that it matches (SPEC G2).
             next.retain(|state| !hit.contains(&state.pattern));
-            walked.next.extend(self.enter(task, &path, next, &hit));
+            match self.enter(task, &path, next, &hit) {
+                Some(task) if path.as_os_str().len() > LONGEST_PATH => walked.unreadable.extend(too_deep(&task)),
+                entered => walked.next.extend(entered),
+            }
         }
         let is_file = entry.kind == FileKind::File && !entry.is_symlink;
         let counts = |pattern: usize| is_file && self.patterns[pattern].rule.access.is_protective();
@@ -270,6 +278,14 @@ impl Walker<'_> {
             || self.literals.below(path).next().is_some()
             || states.iter().any(|state| self.patterns[state.pattern].prefix.is_within(excluded))
     }
+}
+
+/// Reports a directory near the top of those that are nested too deep: a name that people can read.
+fn too_deep(task: &Task) -> Vec<(usize, AbsPath, io::Error)> {
+    let error = || io::Error::from_raw_os_error(rustix::io::Errno::NAMETOOLONG.raw_os_error());
+    let top = task.directory.ancestors().find(|above| above.as_os_str().len() < LONGEST_NAMED);
+    let patterns: BTreeSet<usize> = task.states.iter().map(|state| state.pattern).collect();
+    patterns.into_iter().map(|pattern| (pattern, top.clone().unwrap_or_else(AbsPath::root), error())).collect()
 }
 
 fn is_skipped(refinements: &Refinements, entry: &DirEntry, siblings: &[DirEntry]) -> bool {
