@@ -62,11 +62,11 @@ pub(super) fn check(host: &Host, process: Pid, limits: &[Limit]) -> Result<(), R
 
 fn held(host: &Host, process: Pid, limit: Limit) -> Result<(), String> {
     let cgroup = Cgroup::of(host, process)?;
-    match limit {
-        Limit::Memory(bytes) => {
+    match limit.kind() {
+        LimitKind::Memory => {
             let max: Option<u64> = cgroup.read("memory.max")?.parse().ok();
             // The kernel counts whole pages.
-            if max.is_none_or(|max| max > bytes) {
+            if max.is_none_or(|max| max > limit.amount()) {
                 return Err(cgroup.differs("memory.max"));
             }
             // Without this file, the kernel does not count swap, which must not exist then.
@@ -76,12 +76,12 @@ fn held(host: &Host, process: Pid, limit: Limit) -> Result<(), String> {
                 _ => Err(cgroup.differs("memory.swap.max")),
             }
         }
-        Limit::Cpus(hundredths) => {
+        LimitKind::Cpus => {
             let text = cgroup.read("cpu.max")?;
             let (quota, period) = text.split_once(' ').unwrap_or_default();
             let numbers = quota.parse::<u64>().ok().zip(period.parse::<u64>().ok());
             // systemd rounds the quota to microseconds.
-            let is_held = |(quota, period): (u64, u64)| quota * 100 <= hundredths * period + 100;
+            let is_held = |(quota, period): (u64, u64)| quota * 100 <= limit.amount() * period + 100;
             if numbers.is_some_and(is_held) { Ok(()) } else { Err(cgroup.differs("cpu.max")) }
         }
         _ => Ok(()),
@@ -129,7 +129,7 @@ impl<'h> Cgroup<'h> {
 /// Makes a scope and reads its limits back, for `doctor`. The error says what is lacking.
 pub(crate) fn try_scope(host: &Host, session: &Session) -> Result<(), String> {
     let (runtime, [systemd_run, _]) = manager(host, session)?;
-    let limits = [Limit::Memory(64 << 20), Limit::Cpus(100)];
+    let limits = [Limit::memory(64 << 20), Limit::cpus(100)];
     let mut command = Command::new(systemd_run.path.as_path());
     command.args(scope_args(&limits)).arg("cat").env("XDG_RUNTIME_DIR", runtime.as_path());
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();

@@ -70,7 +70,8 @@ impl LimitWatch {
 
     /// The command may run from now on.
     pub(super) fn begin(&mut self) {
-        if let Some(Limit::Time(time)) = self.time.filter(|_| self.deadline.is_none()) {
+        if let Some(limit) = self.time.filter(|_| self.deadline.is_none()) {
+            let time = Duration::from_millis(limit.amount());
             self.deadline = Some(Instant::now() + time);
             // Without the timer, a supervisor that has stopped notices the end of the time late.
             self.timer = ContinueTimer::start(time).ok();
@@ -98,7 +99,7 @@ impl LimitWatch {
         match self.reached {
             None => {
                 let time = self.time.filter(|_| self.deadline.is_some_and(|deadline| deadline <= now));
-                let output = self.meter.as_ref().filter(|_| exceeded).map(|meter| Limit::Output(meter.limit()));
+                let output = self.meter.as_ref().filter(|_| exceeded).map(|meter| Limit::output(meter.limit()));
                 self.reached = time.or(output).map(|limit| (limit, now + GRACE));
                 self.reached.map(|_| LimitAction::Terminate)
             }
@@ -119,7 +120,7 @@ impl LimitWatch {
     pub(super) fn end(&mut self, size: Option<u64>, give_up: impl Fn() -> bool) -> Vec<Diagnostic> {
         self.timer = None;
         if let Some(meter) = self.meter.take() {
-            let limit = Limit::Output(meter.limit());
+            let limit = Limit::output(meter.limit());
             // A command that ends by itself may have written too much, too.
             if meter.finish(|| give_up() || self.is_killed) && self.reached.is_none() {
                 self.reached = Some((limit, Instant::now()));
