@@ -127,11 +127,38 @@ impl LimitWatch {
             }
         }
         let reached = self.reached.map(|(limit, _)| {
-            let message = format!("the command was ended: it reached the limit `{limit}`");
+            let message = match limit.kind() {
+                // It may have ended by itself, or because nobody reads its output any more.
+                LimitKind::Output => format!("the end of the output is missing: it reached the limit `{limit}`"),
+                _ => format!("the command was ended: it reached the limit `{limit}`"),
+            };
             let help = format!("raise it with `--limit {}=VALUE`, or in `[limits]`", limit.kind());
             Diagnostic::new(Code::LimitReached, message).help(help)
         });
         let full = self.tmp.take().zip(size).and_then(|(tmp, size)| tmp.warning(size));
         reached.into_iter().chain(full).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    // SPEC Z5
+    #[test]
+    fn a_command_that_ended_by_itself_was_not_ended() {
+        let mut given = [None, Some(crate::sys::fd::null().unwrap()), Some(crate::sys::fd::null().unwrap())];
+        let meter = Meter::new(4, &mut given).unwrap();
+        let [_, out, _] = given;
+        std::fs::File::from(out.unwrap()).write_all(b"12345").unwrap();
+        let (time, deadline, timer, tmp, reached) = (None, None, None, None, None);
+        let (meter, scope, is_killed) = (Some(meter), Vec::new(), false);
+        let mut watch = LimitWatch { time, deadline, timer, meter, tmp, scope, reached, is_killed };
+        let said: Vec<String> = watch.end(None, || false).into_iter().map(|said| said.message).collect();
+        assert_eq!(said, ["the end of the output is missing: it reached the limit `output=4B`"]);
+        assert!(watch.is_reached());
     }
 }
