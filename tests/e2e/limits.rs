@@ -35,10 +35,11 @@ for_both!(
     the_doctor_says_which_limits_are_held_here,
 );
 
-/// The warning about a limit that ended the command.
+/// The warning about a limit of time or output.
 fn reached(limit: &str, kind: &str) -> String {
+    let what = if kind == "output" { "the end of the output is missing" } else { "the command was ended" };
     format!(
-        "warning[limit-reached]: the command was ended: it reached the limit `{limit}`\n  |\n  \
+        "warning[limit-reached]: {what}: it reached the limit `{limit}`\n  |\n  \
          = help: raise it with `--limit {kind}=VALUE`, or in `[limits]`\n"
     )
 }
@@ -127,8 +128,7 @@ fn more_processes_than_allowed_cannot_be_made(place: &Place) {
     command.arg("--");
     if is_exempt(place) {
         let output = command.arg("true").output().unwrap();
-        let said =
-            "error[limit-unavailable]: the limit `processes` cannot be held: the kernel exempts root of the machine";
+        let said = "error[limit-unavailable]: the limit `processes` cannot be enforced: the kernel exempts root of the machine";
         return failed(&output, 125, said);
     }
     assert_eq!(python(&mut command, FORKS, &[]), "not raised\n20\n");
@@ -233,7 +233,7 @@ print(os.waitstatus_to_exitcode(status))
     words.extend((place.uid == 0).then_some("--allow-root"));
     words.extend(["--color=never", "--", "echo", "started"]);
     let said = python(&mut place.command("env"), AT_A_TERMINAL, &words).replace('\r', "");
-    let expected = "error[limit-unavailable]: the limit `output` cannot be held: standard output is a terminal, and output \
+    let expected = "error[limit-unavailable]: the limit `output` cannot be enforced: standard output is a terminal, and output \
                     is counted on its way through a pipe\n  |\n  = help: redirect both to a file or a pipe, or remove the \
                     limit\n125\n";
     assert_eq!(said, expected);
@@ -327,7 +327,7 @@ fn a_limit_of_tmp_needs_a_bwrap_that_knows_sizes(place: &Place) {
     for flags in [&["--exec"][..], &["-q", "--no-guard"], &[]] {
         let mut command = with_it(place);
         let output = command.args(flags).args(["--limit", "tmp=1M", "--", "echo", "x"]).output().unwrap();
-        failed(&output, 125, "error[limit-unavailable]: the limit `tmp` cannot be held: `");
+        failed(&output, 125, "error[limit-unavailable]: the limit `tmp` cannot be enforced: `");
         assert!(stderr(&output).contains("does not have `--size`"), "{}", stderr(&output));
     }
     // The default is left out for a bwrap whose text does not name the flag.
@@ -368,7 +368,7 @@ fn the_example_runs(place: &Place) {
     let mut command = sandbox(place);
     let output = command.args(["--", "sh", "-c", script]).output().unwrap();
     if is_exempt(place) {
-        return failed(&output, 125, "error[limit-unavailable]: the limit `processes` cannot be held");
+        return failed(&output, 125, "error[limit-unavailable]: the limit `processes` cannot be enforced");
     }
     assert_eq!(succeeded(output), format!("4096 {}\n{}\n", 524_288, 4 << 20));
 }

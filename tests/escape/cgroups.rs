@@ -36,7 +36,7 @@ fn is_controlled(controller: &str) -> bool {
 #[track_caller]
 fn assert_refused(ran: &Ran, limit: &str, file: &str) {
     let said = format!(
-        "error[limit-unavailable]: the limit `{limit}` cannot be held: `{file}` does not appear in \
+        "error[limit-unavailable]: the limit `{limit}` cannot be enforced: `{file}` does not appear in \
          `/sys/fs/cgroup/app.slice/run-"
     );
     assert!(ran.refused(&said), "{ran:#?}");
@@ -92,7 +92,10 @@ exec /usr/bin/systemd-run \"${words[@]}\"
         assert!(!variables.contains(&"INVOCATION_ID") && variables.contains(&"HOME"), "{ran:#?}");
         assert_eq!(ran.code, Some(0));
     } else {
-        assert!(ran.refused("error[limit-unavailable]: the limit `memory` cannot be held: `memory.max` "), "{ran:#?}");
+        assert!(
+            ran.refused("error[limit-unavailable]: the limit `memory` cannot be enforced: `memory.max` "),
+            "{ran:#?}"
+        );
     }
     Verdict::broken_if(is_taken, format!("{ran:?}"))
 }
