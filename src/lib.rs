@@ -289,7 +289,9 @@ impl Embedding {
         let stdin = sys::fd::null()?;
         let (from_stdout, stdout) = io::pipe()?;
         let (from_stderr, stderr) = io::pipe()?;
-        self.readers = [from_stdout, from_stderr].map(|pipe| Some(thread::spawn(move || read_all(pipe))));
+        // The user may have no more processes left.
+        let reader = |pipe| thread::Builder::new().spawn(move || read_all(pipe)).map(Some);
+        self.readers = [reader(from_stdout)?, reader(from_stderr)?];
         Ok([Some(stdin), Some(stdout.into()), Some(stderr.into())])
     }
 }
@@ -321,7 +323,7 @@ impl FrontEnd for Embedding {
         }
         self.pipes().map_err(|e| {
             Diagnostic::new(Code::StartFailed, format!("cannot make pipes for the command: {}", reason(&e)))
-                .help("free some file descriptors (`ulimit -n`)")
+                .help("free some file descriptors (`ulimit -n`) or processes (`ulimit -u`)")
         })
     }
 }

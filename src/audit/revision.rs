@@ -9,6 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 use crate::compile::layers::{MAX_CONFIG_BYTES, PROJECT_FILE, Project, is_unsafe_root};
+use crate::compile::planted::may_be_of_project;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::git::program;
 use crate::host::{Host, Session};
@@ -81,7 +82,7 @@ fn failed(message: impl Into<String>, help: &str) -> Diagnostic {
 
 /// The user's git, if it is not a part of the project.
 fn find(host: &Host, session: &Session, project: &Project) -> Result<AbsPath, Diagnostic> {
-    let found = program::find(host, session, |at| !at.is_within(&project.outermost));
+    let found = program::find(host, session, |at| !may_be_of_project(project, at));
     // In `/` every git is a part of the project.
     let root = &project.root;
     found.ok_or_else(|| match is_unsafe_root(root, &project.home) {

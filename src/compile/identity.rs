@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use crate::compile::config::Home;
 use crate::compile::layers::Project;
-use crate::compile::plan::{Plan, View};
+use crate::compile::plan::Plan;
+use crate::compile::planted::may_be_planted;
 use crate::compile::policy::Policy;
 use crate::compile::resolve::PresetVariable;
 use crate::host::git::program;
@@ -99,8 +100,7 @@ pub(crate) fn is_hidden(host: &Host, session: &Session, project: &Project, polic
 /// An unusable value is `None`: no value of another scope takes its place. A git that the command
 /// could have written is not run.
 fn ask(host: &Host, session: &Session, project: &Project, plan: &Plan) -> Option<Vec<(String, Option<OsString>)>> {
-    let is_foreign = |at: &AbsPath| !at.is_within(&project.outermost) && plan.view(at) != View::HostRw;
-    let is_trusted = |at: &AbsPath| is_foreign(at) || ablate::is_off(Mitigation::GitPath);
+    let is_trusted = |at: &AbsPath| !may_be_planted(plan, project, at) || ablate::is_off(Mitigation::GitPath);
     let git = program::find(host, session, is_trusted)?;
     let mut command = program::command(&git, session, host, &project.root);
     command.envs(session.env.iter().filter(|(name, _)| name.as_bytes().starts_with(b"GIT_CONFIG_")));

@@ -22,7 +22,7 @@ pub(super) fn of(layers: &Layers, session: &Session, tmp: Tmp) -> BTreeMap<Limit
     let mut limits = BTreeMap::new();
     if tmp == Tmp::Private {
         // A tmpfs without a size may take half of the memory.
-        let (value, layer) = (Limit::Tmp(DEFAULT_TMP.min(session.memory / 2)), LayerKind::Preset);
+        let (value, layer) = (Limit::tmp(DEFAULT_TMP.min(session.memory / 2)), LayerKind::Preset);
         limits.insert(LimitKind::Tmp, Setting { value, layer, origin: TMP_BY_DEFAULT });
     }
     for layer in &layers.layers {

@@ -11,6 +11,7 @@ pub mod lower;
 pub mod own_places;
 pub mod placeholder;
 pub mod plan;
+pub(crate) mod planted;
 pub mod policy;
 pub mod presets;
 pub mod protection;

@@ -161,7 +161,7 @@ codes! {
         "The host's file or the sandbox's copy of a private file lacks changes of the other.";
     PrivateFailed = "private-failed", Error, "The copies of private files cannot be read or removed.";
     PrivateUnavailable = "private-unavailable", Warning, "A file that would be private is read-only instead.";
-    LimitReached = "limit-reached", Warning, "The command was ended, because it reached a limit.";
+    LimitReached = "limit-reached", Warning, "The command reached a limit of time or output.";
     TmpFull = "tmp-full", Warning, "The private `/tmp` was full when the run ended.";
     PlaceholderLeft = "placeholder-left", Warning, "The file at a blocked path is no longer our placeholder, so it was not removed.";
     UnshownReport = "unshown-report", Warning, "The report of an earlier run was never shown.";

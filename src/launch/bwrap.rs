@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::compile::Compiled;
 use crate::compile::limits::unavailable;
 use crate::compile::lower::{DISABLE_USERNS, Kernel, Machine, PERMS, SIZE};
-use crate::compile::plan::View;
+use crate::compile::planted::may_be_planted;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{Host, Resolved, Session};
 use crate::policy::{AbsPath, LimitKind, places};
@@ -43,13 +43,8 @@ pub fn find(host: &Host, session: &Session, compiled: &Compiled) -> Result<AbsPa
 
 /// Refuses the first program of a `name` on PATH if a sandboxed command can have planted it.
 pub(super) fn refuse_planted(compiled: &Compiled, name: &str, found: &Resolved) -> Result<(), Diagnostic> {
-    // Also the outermost folder: since an earlier run, a planted `.git` may have made a subfolder
-    // the root.
-    let project = &compiled.layers.project;
-    let in_project = |at: &AbsPath| at.is_within(&project.root) || at.is_within(&project.outermost);
-    // A file that a rule protects may have been created in a writable folder while it was missing.
-    let in_writable = |at: &AbsPath| at.ancestors().take(2).any(|at| compiled.plan.view(&at) == View::HostRw);
-    if let Some(at) = found.links.iter().chain([&found.path]).find(|at| in_project(at) || in_writable(at))
+    let is_planted = |at: &&AbsPath| may_be_planted(&compiled.plan, &compiled.layers.project, at);
+    if let Some(at) = found.links.iter().chain([&found.path]).find(is_planted)
         && !ablate::is_off(Mitigation::BwrapPath)
     {
         let message = format!("the first `{name}` on PATH is `{at}`, which a sandboxed command can write");

@@ -27,9 +27,9 @@ use crate::compile::Compiled;
 use crate::compile::lower::Argv;
 use crate::compile::placeholder::{self, PlaceholderItem};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::host::Host;
 use crate::host::journal::{self, PlaceholderRecord, is_in_place};
 use crate::host::nofollow::look;
-use crate::host::{Host, OpenDir};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Mitigation, Point};
 use crate::sys::fd;
@@ -116,26 +116,12 @@ impl Drop for ActivePlaceholders {
 
 /// Removes the placeholders of killed runs, and returns the outcome for each path.
 pub fn sweep(host: &Host, state: &AbsPath) -> io::Result<Vec<(AbsPath, RemovalOutcome)>> {
-    remove_parked(host, state);
     if journal::journals(host, state).unwrap_or_default().is_empty() {
         return Ok(Vec::new());
     }
     let _locked = runs::lock(host, state)?;
     let others = runs::others(host, state, None)?;
     Ok(sweep_dead(host, &others, &[]))
-}
-
-/// Removes the files that earlier versions kept in the state folder for the next run. A directory
-/// that is not empty stays.
-fn remove_parked(host: &Host, state: &AbsPath) {
-    const PARKED: &str = "parked";
-    let Ok(state) = OpenDir::open(host, state) else { return };
-    let _ = state.child(journal::RUNS).and_then(|runs| runs.remove_file("spare"));
-    let Ok(folder) = state.child(PARKED) else { return };
-    for name in folder.names().unwrap_or_default() {
-        let _ = folder.remove_dir(&name).or_else(|_| folder.remove_file(&name));
-    }
-    let _ = state.remove_dir(PARKED);
 }
 
 /// Puts up `items`, or joins the placeholders of other runs at these paths. Also joins the

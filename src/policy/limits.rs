@@ -77,59 +77,58 @@ impl LimitKind {
 
 /// A limit: at most this much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Limit {
-    /// How long the command may run.
-    Time(Duration),
-    /// The number of processes and threads inside at any moment.
-    Processes(u64),
-    /// The bytes of a file that the command writes.
-    FileSize(u64),
-    /// The bytes of standard output and standard error together.
-    Output(u64),
-    /// The bytes of the private `/tmp`.
-    Tmp(u64),
-    /// The bytes of memory of all processes inside, without swap.
-    Memory(u64),
-    /// Processor time in hundredths of a processor: 150 is one and a half.
-    Cpus(u64),
+pub struct Limit {
+    kind: LimitKind,
+    amount: u64,
 }
 
 impl Limit {
+    /// How long the command may run.
+    pub fn time(time: Duration) -> Self {
+        Self::new(LimitKind::Time, time.as_millis().try_into().unwrap_or(u64::MAX))
+    }
+
+    /// The number of processes and threads inside at any moment.
+    pub fn processes(count: u64) -> Self {
+        Self::new(LimitKind::Processes, count)
+    }
+
+    /// The bytes of a file that the command writes.
+    pub fn file_size(bytes: u64) -> Self {
+        Self::new(LimitKind::FileSize, bytes)
+    }
+
+    /// The bytes of standard output and standard error together.
+    pub fn output(bytes: u64) -> Self {
+        Self::new(LimitKind::Output, bytes)
+    }
+
+    /// The bytes of the private `/tmp`.
+    pub fn tmp(bytes: u64) -> Self {
+        Self::new(LimitKind::Tmp, bytes)
+    }
+
+    /// The bytes of memory of all processes inside, without swap.
+    pub fn memory(bytes: u64) -> Self {
+        Self::new(LimitKind::Memory, bytes)
+    }
+
+    /// Processor time in hundredths of a processor: 150 is one and a half.
+    pub fn cpus(hundredths: u64) -> Self {
+        Self::new(LimitKind::Cpus, hundredths)
+    }
+
+    fn new(kind: LimitKind, amount: u64) -> Self {
+        Self { kind, amount }
+    }
+
     pub fn kind(self) -> LimitKind {
-        match self {
-            Self::Time(_) => LimitKind::Time,
-            Self::Processes(_) => LimitKind::Processes,
-            Self::FileSize(_) => LimitKind::FileSize,
-            Self::Output(_) => LimitKind::Output,
-            Self::Tmp(_) => LimitKind::Tmp,
-            Self::Memory(_) => LimitKind::Memory,
-            Self::Cpus(_) => LimitKind::Cpus,
-        }
+        self.kind
     }
 
     /// The amount: milliseconds, processes, bytes, or hundredths of a processor.
     pub fn amount(self) -> u64 {
-        match self {
-            Self::Time(time) => time.as_millis().try_into().unwrap_or(u64::MAX),
-            Self::Processes(amount)
-            | Self::FileSize(amount)
-            | Self::Output(amount)
-            | Self::Tmp(amount)
-            | Self::Memory(amount)
-            | Self::Cpus(amount) => amount,
-        }
-    }
-
-    fn new(kind: LimitKind, amount: u64) -> Self {
-        match kind {
-            LimitKind::Time => Self::Time(Duration::from_millis(amount)),
-            LimitKind::Processes => Self::Processes(amount),
-            LimitKind::FileSize => Self::FileSize(amount),
-            LimitKind::Output => Self::Output(amount),
-            LimitKind::Tmp => Self::Tmp(amount),
-            LimitKind::Memory => Self::Memory(amount),
-            LimitKind::Cpus => Self::Cpus(amount),
-        }
+        self.amount
     }
 
     /// Reads an amount as a user writes it: `30m`, `512`, `2G`, `1.5`.
@@ -318,19 +317,19 @@ mod tests {
     #[test]
     fn an_amount_is_a_number_with_the_unit_of_its_limit() {
         for (text, limit) in [
-            ("time=1500ms", Limit::Time(Duration::from_millis(1500))),
-            ("time=90s", Limit::Time(Duration::from_secs(90))),
-            ("time=30m", Limit::Time(Duration::from_secs(1800))),
-            ("time=365d", Limit::Time(Duration::from_secs(365 * 86_400))),
-            ("processes=512", Limit::Processes(512)),
-            ("file-size=2G", Limit::FileSize(2 << 30)),
-            ("output=7B", Limit::Output(7)),
-            ("tmp=4K", Limit::Tmp(4096)),
-            ("memory=16M", Limit::Memory(16 << 20)),
-            ("cpus=2", Limit::Cpus(200)),
-            ("cpus=2.0", Limit::Cpus(200)),
-            ("cpus=0.01", Limit::Cpus(1)),
-            ("cpus=1.50", Limit::Cpus(150)),
+            ("time=1500ms", Limit::time(Duration::from_millis(1500))),
+            ("time=90s", Limit::time(Duration::from_secs(90))),
+            ("time=30m", Limit::time(Duration::from_secs(1800))),
+            ("time=365d", Limit::time(Duration::from_secs(365 * 86_400))),
+            ("processes=512", Limit::processes(512)),
+            ("file-size=2G", Limit::file_size(2 << 30)),
+            ("output=7B", Limit::output(7)),
+            ("tmp=4K", Limit::tmp(4096)),
+            ("memory=16M", Limit::memory(16 << 20)),
+            ("cpus=2", Limit::cpus(200)),
+            ("cpus=2.0", Limit::cpus(200)),
+            ("cpus=0.01", Limit::cpus(1)),
+            ("cpus=1.50", Limit::cpus(150)),
         ] {
             assert_eq!(text.parse(), Ok(limit), "{text}");
             assert_eq!(limit.to_string().parse(), Ok(limit), "{text}");

@@ -16,8 +16,10 @@ use std::io;
 
 use crate::compile::Compiled;
 use crate::compile::placeholder::content_of_missing;
-use crate::compile::plan::{PlannedLink, View};
+use crate::compile::plan::PlannedLink;
+use crate::compile::planted::may_be_planted;
 use crate::diagnostic::{Diagnostics, reason};
+use crate::host::git::program;
 use crate::host::{Host, Session};
 use crate::policy::{AbsPath, sha256};
 use crate::sys::ablate::{self, Mitigation};
@@ -136,15 +138,11 @@ impl PrivateRun {
     }
 }
 
-/// The first git on PATH that the command cannot write.
+/// The first git on PATH that no command can have planted.
 fn git(host: &Host, session: &Session, compiled: &Compiled, store: &Store) -> Option<GitProgram> {
-    let is_ours = |at: &AbsPath| compiled.plan.view(at) != View::HostRw;
-    let found = session.path_folders().find_map(|folder| {
-        let program = AbsPath::normalize(folder.join("git"))?;
-        let resolved = host.program(program.as_path())?;
-        let is_ours = resolved.links.iter().chain([&resolved.path, &program]).all(is_ours);
-        is_ours.then_some(program)
-    })?;
+    let is_planted = |at: &AbsPath| may_be_planted(&compiled.plan, &compiled.layers.project, at);
+    let is_trusted = |at: &AbsPath| !is_planted(at) || ablate::is_off(Mitigation::GitPath);
+    let found = program::find(host, session, is_trusted)?;
     Some(GitProgram { program: host.real(&found), file: store.file_for_git() })
 }
 

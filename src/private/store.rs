@@ -163,11 +163,21 @@ impl Store {
         }
     }
 
+    /// The folder `name` of our notes; `None` for a file, or if it has gone. Any other error is no
+    /// answer: a run may be using the copy.
+    fn noted(&self, name: &OsStr) -> io::Result<Option<OpenDir>> {
+        match self.folder.child(name) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
     /// Our notes on all private files, or the name of a folder whose notes cannot be read.
     pub(super) fn all_about(&self) -> io::Result<Vec<Result<About, OsString>>> {
         let mut all = Vec::new();
         for name in self.folder.names()? {
-            let Ok(folder) = self.folder.child(&name) else { continue };
+            let Some(folder) = self.noted(&name)? else { continue };
             if folder.stat(ABOUT)?.is_some() {
                 let text = folder.read(ABOUT, MAX_ABOUT).ok().flatten();
                 all.push(text.and_then(|text| serde_json::from_slice(&text).ok()).ok_or(name));
@@ -193,7 +203,7 @@ impl Store {
     /// Whether a run uses one of the copies. None begins to while this value exists.
     pub(super) fn is_used(&self) -> io::Result<bool> {
         for name in self.folder.names()? {
-            let Ok(folder) = self.folder.child(name) else { continue };
+            let Some(folder) = self.noted(&name)? else { continue };
             if folder.stat(RUN)?.is_some() && !is_locked_alone(&open_lock(&folder, RUN)?) {
                 return Ok(true);
             }

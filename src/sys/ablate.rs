@@ -70,7 +70,7 @@ mitigations! {
     HardLinks = "hard-links", "A protected file with another name is refused.";
     BindAliases = "bind-aliases", "An excluded path does not show through another mount.";
     BwrapPath = "bwrap-path", "`bwrap` does not come from a place that the command can write.";
-    GitPath = "git-path", "The `git` that is asked for an identity does not come from where the command can write.";
+    GitPath = "git-path", "The `git` that is started outside does not come from where a command can write.";
     OwnExecutable = "own-executable", "The command cannot change this program.";
     HeadRestore = "head-restore", "A removed `.git/HEAD` is put back.";
     NestedRepositories = "nested-repositories",

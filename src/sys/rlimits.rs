@@ -47,9 +47,10 @@ fn can_fork_within(count: u64, before: Rlimit) -> io::Result<bool> {
     }
 }
 
-/// Sets both the limit in force and the one up to which it can be raised. A lower limit of the
-/// caller stays.
+/// Sets both the limit in force and the one up to which it can be raised. Each stays where the
+/// caller has it lower.
 fn lower(resource: Resource, amount: u64) -> io::Result<()> {
-    let most = getrlimit(resource).maximum.map_or(amount, |most| most.min(amount));
-    Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
+    let Rlimit { current, maximum } = getrlimit(resource);
+    let lowered = |before: Option<u64>| Some(before.map_or(amount, |before| before.min(amount)));
+    Ok(setrlimit(resource, Rlimit { current: lowered(current), maximum: lowered(maximum) })?)
 }

@@ -117,9 +117,9 @@ mod tests {
         assert!(!device("dev/dri/card0").covers(&device("dev/dri")));
         assert!(!path("dev", Hidden, Writable).covers(&device("dev/dri")));
         let limit = |limit| Grant::Limit { limit };
-        assert!(limit(Limit::Processes(9)).covers(&limit(Limit::Processes(8))));
-        assert!(!limit(Limit::Processes(8)).covers(&limit(Limit::Processes(9))));
-        assert!(!limit(Limit::Tmp(9)).covers(&limit(Limit::Processes(8))));
+        assert!(limit(Limit::processes(9)).covers(&limit(Limit::processes(8))));
+        assert!(!limit(Limit::processes(8)).covers(&limit(Limit::processes(9))));
+        assert!(!limit(Limit::tmp(9)).covers(&limit(Limit::processes(8))));
         let socket = |at: &str| Grant::Socket { path: AbsPath::root().join(at) };
         assert!(socket("run/a").covers(&socket("run/a")));
         assert!(!path("run", Hidden, Writable).covers(&socket("run/a")) && !socket("run").covers(&socket("run/a")));
@@ -132,7 +132,7 @@ mod tests {
             Grant::Network,
             Grant::Docker,
             Grant::Nested,
-            Grant::Limit { limit: Limit::Tmp(5 << 30) },
+            Grant::Limit { limit: Limit::tmp(5 << 30) },
             Grant::Variable { name: Word("A".into()) },
             Grant::OtherNames { path: AbsPath::root() },
             Grant::Preset { name: "secrets".to_owned() },

@@ -53,7 +53,7 @@ mod tests {
             presets: vec!["!@secrets".into()],
             inject: vec![("a".into(), "~/b".into())],
             network: Some(false),
-            limits: vec![Limit::Processes(9)],
+            limits: vec![Limit::processes(9)],
             home: Some(Home::Private),
             base: Some(BaseTree::Minimal),
             no_guard: true,

@@ -112,11 +112,11 @@ fn an_embedded_run_has_its_limits() {
         sandbox.command(["sh", "-c", script]).capture().run().unwrap()
     };
     let codes = |outcome: &Outcome| outcome.diagnostics.iter().map(|said| said.code).collect::<Vec<_>>();
-    let outcome = run(Limit::Time(Duration::from_millis(500)), "sleep 1000");
+    let outcome = run(Limit::time(Duration::from_millis(500)), "sleep 1000");
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Exited(124), vec![Code::LimitReached]));
-    let outcome = run(Limit::Output(4), "echo 12345");
+    let outcome = run(Limit::output(4), "echo 12345");
     assert_eq!((outcome.ending, text(&outcome.stdout)), (Ending::Exited(124), "1234"));
-    let outcome = run(Limit::Tmp(1 << 20), "yes 2>/dev/null >/tmp/x; echo ok");
+    let outcome = run(Limit::tmp(1 << 20), "yes 2>/dev/null >/tmp/x; echo ok");
     assert_eq!((text(&outcome.stdout), codes(&outcome)), ("ok\n", vec![Code::TmpFull]));
 }
 

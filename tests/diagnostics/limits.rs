@@ -41,7 +41,7 @@ cases! {
     InvalidValue a_thousandth_of_a_processor_is_refused project("[limits]\ncpus = 1.555\n");
     // SPEC Z1
     InvalidValue a_limit_of_an_embedding_program_is_checked
-        compiled(&tree([]), &Request { limits: vec![Limit::Memory(1)], ..Request::default() });
+        compiled(&tree([]), &Request { limits: vec![Limit::memory(1)], ..Request::default() });
 
     // SPEC Z8
     LimitUnavailable time_needs_a_supervisor limited("time = \"30m\"", &Request { exec: true, ..Request::default() });

@@ -36,7 +36,7 @@ fn is_controlled(controller: &str) -> bool {
 #[track_caller]
 fn assert_refused(ran: &Ran, limit: &str, file: &str) {
     let said = format!(
-        "error[limit-unavailable]: the limit `{limit}` cannot be held: `{file}` does not appear in \
+        "error[limit-unavailable]: the limit `{limit}` cannot be enforced: `{file}` does not appear in \
          `/sys/fs/cgroup/app.slice/run-"
     );
     assert!(ran.refused(&said), "{ran:#?}");
@@ -64,9 +64,10 @@ fn keeping_processors_busy(scene: &Scene) -> Verdict {
         assert_refused(&ran, "cpus", "cpu.max");
         return Verdict::Held(ran.err);
     }
-    // Other tests may keep the processors busy, too, so the control shows only that it ran.
-    let share: f64 = ran.value("share").parse().unwrap();
-    Verdict::broken_if(share > 0.25 || scene.is_control(), format!("{ran:?}"))
+    // In each period of 100 ms the kernel gives 20 ms, so a second takes 50, however busy the
+    // machine is. The first may have begun, and the last not yet have ended.
+    let periods: u64 = ran.value("periods").parse().unwrap();
+    Verdict::broken_if(periods < 48, format!("{ran:?}"))
 }
 
 /// A systemd without the controller accepts the property and does nothing. So does this one.
@@ -91,7 +92,10 @@ exec /usr/bin/systemd-run \"${words[@]}\"
         assert!(!variables.contains(&"INVOCATION_ID") && variables.contains(&"HOME"), "{ran:#?}");
         assert_eq!(ran.code, Some(0));
     } else {
-        assert!(ran.refused("error[limit-unavailable]: the limit `memory` cannot be held: `memory.max` "), "{ran:#?}");
+        assert!(
+            ran.refused("error[limit-unavailable]: the limit `memory` cannot be enforced: `memory.max` "),
+            "{ran:#?}"
+        );
     }
     Verdict::broken_if(is_taken, format!("{ran:?}"))
 }

@@ -127,11 +127,16 @@ fn making_the_settings_of_a_submodule_of_a_worktree_outside(scene: &Scene) -> Ve
 }
 
 pub fn with_submodule(scene: &Scene) {
+    with_submodule_named(scene, "sub");
+}
+
+pub fn with_submodule_named(scene: &Scene, name: &str) {
     repository(scene);
     let library = scene.home().join("library").to_str().unwrap().to_owned();
     scene.host(&["git", "init", "-q", &library]);
     scene.host(&["git", "-C", &library, "commit", "--allow-empty", "-qm", "first"]);
-    scene.host(&["git", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &library, "sub"]);
+    let add = ["git", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "--name", name];
+    scene.host(&[&add[..], &[&library, "sub"]].concat());
 }
 
 // SPEC A11

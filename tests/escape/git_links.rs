@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::git::{repository, with_submodule};
+use crate::git::{repository, with_submodule, with_submodule_named};
 use crate::outcome::Verdict;
 use crate::scene::{ORIGINAL, Scene};
 
@@ -35,12 +35,19 @@ for_everybody!("git-links":
     // SPEC R14
     writing_the_message_of_an_embedded_repository,
     // SPEC R14
+    writing_the_message_of_a_submodule_that_is_named_like_objects,
+    // SPEC R14
+    writing_the_message_of_a_repository_among_objects,
+    // SPEC R14
     leading_a_link_of_the_user_elsewhere,
     // SPEC R14, A11
     breaking_the_repository_later,
 );
 // Root lists every folder.
-for_user!("git-links": writing_the_log_of_a_branch_in_a_closed_folder);
+for_user!("git-links":
+    writing_the_log_of_a_branch_in_a_closed_folder,
+    writing_the_log_of_a_new_embedded_repository_in_a_closed_folder,
+);
 
 for_everybody!("nested-repositories":
     // SPEC R15, A11
@@ -76,6 +83,8 @@ attacks!(repository:
     writing_the_log_of_a_branch = "log-of-a-branch",
     // SPEC R14
     writing_the_log_of_a_branch_in_a_closed_folder = "closed",
+    // SPEC R14
+    writing_the_log_of_a_new_embedded_repository_in_a_closed_folder = "embedded-closed",
     writing_the_logs_of_all_branches = "logs-of-branches",
     writing_a_fetched_commit = "fetched",
     writing_packed_refs = "packed",
@@ -89,6 +98,10 @@ attacks!(repository:
 );
 attacks!(with_a_worktree: writing_the_message_of_another_worktree = "worktree");
 attacks!(with_submodule: writing_the_message_of_a_submodule = "module");
+attacks!(with_submodule_named_like_objects:
+    writing_the_message_of_a_submodule_that_is_named_like_objects = "module-objects",
+);
+attacks!(with_a_repository_among_objects: writing_the_message_of_a_repository_among_objects = "among-objects");
 attacks!(with_an_embedded_repository: writing_the_message_of_an_embedded_repository = "embedded");
 attacks!(with_a_linked_log: leading_a_link_of_the_user_elsewhere = "exchanged");
 attacks!(with_settings_of_worktrees: naming_a_program_in_the_settings_of_a_new_worktree = "worktree-settings");
@@ -96,6 +109,17 @@ attacks!(with_settings_of_worktrees: naming_a_program_in_the_settings_of_a_new_w
 fn with_a_worktree(scene: &Scene) {
     repository(scene);
     scene.host(&["git", "worktree", "add", "-q", "-b", "work", "../elsewhere"]);
+}
+
+fn with_submodule_named_like_objects(scene: &Scene) {
+    with_submodule_named(scene, "objects/ab");
+}
+
+/// An earlier run has made it. Nothing in it names a program, so it is not moved aside.
+fn with_a_repository_among_objects(scene: &Scene) {
+    repository(scene);
+    scene.attack("git_links.sh", &["make-among-objects"]).completed();
+    assert!(scene.project().join(".git/objects/ab/HEAD").exists());
 }
 
 fn with_an_embedded_repository(scene: &Scene) {

@@ -36,6 +36,8 @@ for_everybody!("private-copy-checks,private-keys": a_copy_that_is_a_pipe);
 
 for_everybody!("git-preset": a_copy_that_git_cannot_parse);
 
+for_everybody!("git-path": a_git_of_ones_own_around_a_planted_project);
+
 for_everybody!("private-held,restore":
     losing_the_link_to_a_run_that_ends,
     losing_the_mount_of_a_run_without_guard,
@@ -78,6 +80,28 @@ fn then_use_git(scene: &Scene, what: &str) -> Verdict {
 // SPEC A12
 fn a_program_that_watches_files(scene: &Scene) -> Verdict {
     then_use_git(scene, "fsmonitor")
+}
+
+/// The caller has a folder of the project on PATH. In a subfolder that an earlier run has made a
+/// project, no rule opens it any more. A key that reaches the host's settings is written by git.
+// SPEC A12, Q4
+fn a_git_of_ones_own_around_a_planted_project(scene: &Scene) -> Verdict {
+    repository(scene);
+    let mark = scene.place.path().join("ran");
+    scene.attack("private.sh", &["git-around", mark.to_str().unwrap()]).completed();
+    let sub = scene.project().join("sub");
+    assert!(scene.project().join("bin/git").exists() && sub.join(".git").exists());
+    let mut command = scene.product();
+    let path = format!("{}/bin:/usr/local/bin:/usr/bin:/bin", scene.project().display());
+    command.env("PATH", path).current_dir(&sub);
+    command.args(["--", "/usr/bin/git", "config", "branch.main.description", "mine"]);
+    let ran = crate::scene::run(command);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    if !scene.is_control() {
+        let written = fs::read_to_string(sub.join(".git/config")).unwrap();
+        assert!(written.contains("description = mine"), "another git writes it: {written}");
+    }
+    Verdict::broken_if(mark.exists(), ran.err)
 }
 
 fn a_folder_of_hooks(scene: &Scene) -> Verdict {

@@ -10,7 +10,7 @@ use crate::compile::Compiled;
 use crate::compile::lower::Argv;
 use crate::diagnostic::or_none;
 use crate::model::{Model, Namespace};
-use crate::policy::{AbsPath, Limit, Word, escape_for_display};
+use crate::policy::{AbsPath, Limit, LimitKind, Word, escape_for_display};
 
 use super::CheckResult;
 use super::probe::{ProbeProcess, ProbedLimits, name_of};
@@ -104,17 +104,17 @@ fn limited(limit: Limit, found: &ProbedLimits) -> Fact {
         ..Fact::new(&name, limit.value(), "not tried")
     };
     let expected = limit.amount();
-    match limit {
-        Limit::Processes(_) => Fact::new(&name, expected.to_string(), both(found.processes)),
-        Limit::FileSize(_) => Fact::new(&name, expected.to_string(), both(found.file_size)),
+    match limit.kind() {
+        LimitKind::Processes => Fact::new(&name, expected.to_string(), both(found.processes)),
+        LimitKind::FileSize => Fact::new(&name, expected.to_string(), both(found.file_size)),
         // The kernel gives whole pages.
-        Limit::Tmp(_) => {
+        LimitKind::Tmp => {
             let expected = expected.next_multiple_of(found.page.max(1));
             Fact::new(&name, expected.to_string(), amount(found.tmp))
         }
-        Limit::Time(_) => untested("the supervisor enforces it: the test would take that long"),
-        Limit::Output(_) => untested("the supervisor enforces it, and does not count the report of the probe"),
-        Limit::Memory(_) | Limit::Cpus(_) => {
+        LimitKind::Time => untested("the supervisor enforces it: the test would take that long"),
+        LimitKind::Output => untested("the supervisor enforces it, and does not count the report of the probe"),
+        LimitKind::Memory | LimitKind::Cpus => {
             untested("the supervisor has compared it with the cgroup before the start")
         }
     }

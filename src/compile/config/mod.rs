@@ -16,7 +16,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::compile::identity::GitIdentity;
-use crate::policy::{Access, HardLinks, IfMissing, Limit, Origin, Protection, Sourced, rule::display_as_in_json};
+use crate::policy::{
+    Access, HardLinks, IfMissing, Limit, LimitKind, Origin, Protection, Sourced, rule::display_as_in_json,
+};
 
 pub use parse::parse;
 pub use schema::schema;
@@ -190,14 +192,14 @@ impl FromIterator<Sourced<Limit>> for Limits {
     fn from_iter<I: IntoIterator<Item = Sourced<Limit>>>(all: I) -> Self {
         let mut limits = Self::default();
         for limit in all {
-            let place = match limit.value {
-                Limit::Time(_) => &mut limits.time,
-                Limit::Processes(_) => &mut limits.processes,
-                Limit::FileSize(_) => &mut limits.file_size,
-                Limit::Output(_) => &mut limits.output,
-                Limit::Tmp(_) => &mut limits.tmp,
-                Limit::Memory(_) => &mut limits.memory,
-                Limit::Cpus(_) => &mut limits.cpus,
+            let place = match limit.value.kind() {
+                LimitKind::Time => &mut limits.time,
+                LimitKind::Processes => &mut limits.processes,
+                LimitKind::FileSize => &mut limits.file_size,
+                LimitKind::Output => &mut limits.output,
+                LimitKind::Tmp => &mut limits.tmp,
+                LimitKind::Memory => &mut limits.memory,
+                LimitKind::Cpus => &mut limits.cpus,
             };
             *place = Some(limit);
         }

@@ -153,7 +153,7 @@ impl Argv {
         let by_guard = self.guard.iter().flat_map(|guard| &guard.limits);
         let by_scope = self.scope.iter().flat_map(|scope| &scope.limits);
         let by_others = by_guard.chain(&self.supervised).chain(by_scope).map(|(limit, _)| *limit);
-        by_others.chain(self.tmp_size.map(Limit::Tmp))
+        by_others.chain(self.tmp_size.map(Limit::tmp))
     }
 
     /// The arguments that bwrap executes.

@@ -46,12 +46,13 @@ pub(super) fn lower(compiled: &Compiled, scope: Option<&Scope>) -> Option<Lowere
 pub fn scope_args(limits: &[Limit]) -> Vec<String> {
     let mut args: Vec<String> = ["--user", "--scope", "--quiet", "--collect"].map(str::to_owned).to_vec();
     for limit in limits {
-        match limit {
-            Limit::Memory(bytes) => {
-                args.extend(["-p".to_owned(), format!("MemoryMax={bytes}")]);
+        let amount = limit.amount();
+        match limit.kind() {
+            LimitKind::Memory => {
+                args.extend(["-p".to_owned(), format!("MemoryMax={amount}")]);
                 args.extend(["-p".to_owned(), "MemorySwapMax=0".to_owned()]);
             }
-            Limit::Cpus(hundredths) => args.extend(["-p".to_owned(), format!("CPUQuota={hundredths}%")]),
+            LimitKind::Cpus => args.extend(["-p".to_owned(), format!("CPUQuota={amount}%")]),
             _ => {}
         }
     }

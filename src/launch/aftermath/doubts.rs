@@ -10,7 +10,7 @@ use crate::host::git::nested::{DotGit, can_be_mounted};
 use crate::host::git::{read_path, read_small};
 use crate::policy::path::AbsPath;
 
-use super::git_dir_links::names_of_links;
+use super::git_dir_links;
 use super::links::OBEYED;
 
 /// The number of doubts in one sentence.
@@ -28,8 +28,7 @@ pub(super) fn doubts_about(host: &Host, found: &Nested) -> Vec<String> {
     if found.form == DotGit::Link {
         doubts.push("a symlink in the place of `.git`".to_owned());
     }
-    for name in names_of_links(host, &found.git_dir) {
-        let doubt = format!("a symlink in the place of `{name}`");
+    for doubt in git_dir_links::doubts(host, &found.git_dir) {
         if !doubts.contains(&doubt) {
             doubts.push(doubt);
         }

@@ -16,6 +16,7 @@ use crate::policy::path::{AbsPath, escape_for_display};
 use crate::sys::ablate::{self, Mitigation};
 
 use super::held::{Held, HeldReport};
+use super::repository::valid_head;
 
 /// The folders of one git directory that are searched. One that packs its refs has some dozens.
 const MOST_FOLDERS: usize = 20_000;
@@ -23,7 +24,8 @@ const MOST_FOLDERS: usize = 20_000;
 const REMOVE_LINK: &str = "remove it before you use git in this project: git would write through it";
 
 pub(super) struct GitDirLinks {
-    /// The git directories of the project at the start. None lies in another one.
+    /// The git directories of the project at the start. None lies where the search of another one
+    /// finds its links.
     git_dirs: BTreeSet<AbsPath>,
     /// The links in them, and the target of each.
     known: BTreeMap<AbsPath, OsString>,
@@ -36,7 +38,10 @@ impl GitDirLinks {
         let own = project.repository.iter().flat_map(|own| [&own.git_dir, &own.common_dir]);
         let nested = project.git_nested.found.iter().flat_map(|found| [&found.git_dir, &found.common_dir]);
         let all: BTreeSet<&AbsPath> = own.chain(nested).collect();
-        let is_inner = |git_dir: &AbsPath| git_dir.ancestors().skip(1).any(|around| all.contains(&around));
+        let is_inner = |git_dir: &AbsPath| {
+            let mut around = git_dir.ancestors().skip(1).filter(|around| all.contains(around));
+            around.any(|around| !components(&around, git_dir).contains(&"objects".as_ref()))
+        };
         let git_dirs: BTreeSet<AbsPath> = all.iter().copied().filter(|path| !is_inner(path)).cloned().collect();
         let mut known = BTreeMap::new();
         let mut unclear = None;
@@ -50,16 +55,20 @@ impl GitDirLinks {
     }
 
     /// Moves each new link aside, and puts a link back that leads elsewhere now. `can_be_written`
-    /// tells whether the command could create or replace a path.
+    /// tells whether the command could create or replace a path. A search that does not come to its
+    /// end is reported wherever the git directory is, because nobody knows what it left out.
     pub(super) fn check(&self, can_be_written: &impl Fn(&AbsPath) -> bool, closed: Closed, held: &mut Held) {
         if ablate::is_off(Mitigation::GitLinks) {
             return;
         }
         for git_dir in &self.git_dirs {
             let found = search_opening(held.host, git_dir, closed);
-            let unknown = found.closed.iter().filter(|(folder, _)| closed == Closed::All && can_be_written(folder));
-            for (folder, e) in unknown {
-                let message = format!("symlinks that this run made in `{folder}` are not known: {}", reason(e));
+            // The link would be an entry of the folder, which may itself be the root of a mount.
+            let unknown = found.closed.iter().filter(|(folder, _)| can_be_written(&folder.child("HEAD")));
+            let unknown = unknown.map(|(folder, e)| (folder, reason(e)));
+            let overfull = found.is_overfull.then(|| (git_dir, format!("it holds more than {MOST_FOLDERS} folders")));
+            for (folder, why) in unknown.chain(overfull).filter(|_| closed == Closed::All) {
+                let message = format!("symlinks that this run made in `{folder}` are not known: {why}");
                 held.say(folder, message, "look for symlinks there before you use git: git would write through them");
             }
             for (link, target) in &found.links {
@@ -94,14 +103,17 @@ fn move_aside(git_dir: &AbsPath, link: &AbsPath, target: &OsStr, before: Option<
     }
 }
 
-/// The names, in `git_dir`, of the symlinks in it.
-pub(super) fn names_of_links(host: &Host, git_dir: &AbsPath) -> Vec<String> {
+/// The symlinks in `git_dir`, and the folders in which some may be.
+pub(super) fn doubts(host: &Host, git_dir: &AbsPath) -> Vec<String> {
     if ablate::is_off(Mitigation::GitLinks) {
         return Vec::new();
     }
-    let links = search(host, git_dir).links.into_iter();
-    let links = links.filter(|(link, target)| !is_symbolic_ref(git_dir, link, target));
-    links.map(|(link, _)| super::name_in(git_dir, &link)).collect()
+    let found = search(host, git_dir);
+    let links = found.links.iter().filter(|(link, target)| !is_symbolic_ref(git_dir, link, target));
+    let links = links.map(|(link, _)| format!("a symlink in the place of `{}`", super::name_in(git_dir, link)));
+    let closed = found.closed.iter().map(|(folder, _)| format!("a folder that cannot be searched, `{folder}`"));
+    let overfull = found.is_overfull.then(|| "more folders than can be searched".to_owned());
+    links.chain(closed).chain(overfull).collect()
 }
 
 /// Whether git could have made the link itself (`core.preferSymlinkRefs`). It reads such a link as
@@ -122,19 +134,29 @@ fn is_held(git_dir: &AbsPath, link: &AbsPath) -> bool {
 
 /// Whether the folders with names of two characters in `folder` hold objects: files whose names are
 /// hashes of their contents. There may be 65,536 of these folders (`lfs/objects/ab/cd`), and git
-/// writes to none of the files. In logs and refs such a folder is a part of the name of a branch.
-fn is_store(git_dir: &AbsPath, folder: &AbsPath) -> bool {
-    match components(git_dir, folder).as_slice() {
-        [before @ .., lfs, objects] if *lfs == "lfs" && *objects == "objects" => is_module(before),
-        [before @ .., objects] if *objects == "objects" => is_module(before),
-        _ => false,
+/// writes to none of the files. In logs and refs such a folder is a part of the name of a branch,
+/// and below `modules` it may be a part of the name of a submodule.
+fn is_store(host: &Host, git_dir: &AbsPath, folder: &AbsPath) -> bool {
+    let names = components(git_dir, folder);
+    let around = match names.as_slice() {
+        [around @ .., lfs, objects] if *lfs == "lfs" && *objects == "objects" => around,
+        [around @ .., objects] if *objects == "objects" => around,
+        _ => return false,
+    };
+    match around.first() {
+        None => true,
+        Some(first) if *first != "modules" || around.iter().any(|name| *name == "logs" || *name == "refs") => false,
+        Some(_) => is_git_dir(host, &around.iter().fold(git_dir.clone(), |path, name| path.child(name))),
     }
 }
 
-/// Whether this is the way to a git directory: to this one itself, or to that of a submodule.
-fn is_module(names: &[&OsStr]) -> bool {
-    let is_first = names.first().is_none_or(|first| *first == "modules");
-    is_first && !names.iter().any(|name| *name == "logs" || *name == "refs")
+/// Whether git takes `folder` for a git directory. Then it uses no other one within, except below
+/// its `modules`.
+fn is_git_dir(host: &Host, folder: &AbsPath) -> bool {
+    OpenDir::open(host, folder).is_ok_and(|folder| {
+        matches!(valid_head(&folder), Ok(Some(_)))
+            && ["objects", "refs"].iter().all(|name| folder.leads_to_directory(name))
+    })
 }
 
 fn components<'p>(git_dir: &AbsPath, path: &'p AbsPath) -> Vec<&'p OsStr> {
@@ -156,6 +178,8 @@ struct Found {
     links: BTreeMap<AbsPath, OsString>,
     /// The folders that could not be searched.
     closed: Vec<(AbsPath, io::Error)>,
+    /// There are more than [`MOST_FOLDERS`], and some were not searched.
+    is_overfull: bool,
 }
 
 /// Finds the symlinks in `git_dir`, at any depth.
@@ -184,8 +208,7 @@ fn search_by(host: &Host, git_dir: &AbsPath, list: impl Fn(&AbsPath) -> io::Resu
     let mut left = MOST_FOLDERS;
     while let Some(folder) = waiting.pop() {
         if left == 0 {
-            let e = io::Error::other(format!("it holds more than {MOST_FOLDERS} folders"));
-            found.closed.push((git_dir.clone(), e));
+            found.is_overfull = true;
             break;
         }
         left -= 1;
@@ -197,12 +220,16 @@ fn search_by(host: &Host, git_dir: &AbsPath, list: impl Fn(&AbsPath) -> io::Resu
                 continue;
             }
         };
-        let is_store = is_store(git_dir, &folder);
+        let is_store = is_store(host, git_dir, &folder);
         for entry in entries {
             if entry.is_symlink {
                 let path = folder.child(&entry.name);
                 let read = OpenDir::open(host, &folder).and_then(|folder| folder.link_target(&entry.name));
-                found.links.insert(path, read.unwrap_or_default());
+                let target = read.unwrap_or_else(|e| {
+                    found.closed.push((folder.clone(), e));
+                    OsString::new()
+                });
+                found.links.insert(path, target);
             } else if entry.kind == FileKind::Directory && !(is_store && entry.name.len() == 2) {
                 waiting.push(folder.child(&entry.name));
             }
@@ -215,6 +242,7 @@ fn search_by(host: &Host, git_dir: &AbsPath, list: impl Fn(&AbsPath) -> io::Resu
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::diagnostic::Diagnostics;
 
     // SPEC R14
     #[test]
@@ -240,6 +268,9 @@ mod tests {
         let others = [
             "logs/objects/ab",
             "logs/refs/heads/a/b",
+            // The submodules `objects/ab` and `not/objects/ab`.
+            "modules/objects/ab/logs",
+            "modules/not/objects/ab/logs",
             "modules/m/logs/refs/heads/objects/ab",
             "objects/info",
             "refs/heads/objects/ab",
@@ -250,6 +281,11 @@ mod tests {
             std::fs::create_dir_all(top.path().join(folder)).unwrap();
             std::os::unix::fs::symlink("x", top.path().join(folder).join("link")).unwrap();
         }
+        for git_dir in ["modules/m", "modules/a/b"] {
+            std::fs::create_dir_all(top.path().join(git_dir).join("refs")).unwrap();
+            std::fs::create_dir_all(top.path().join(git_dir).join("objects")).unwrap();
+            std::fs::write(top.path().join(git_dir).join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        }
         std::os::unix::fs::symlink("x", top.path().join("objects/cd")).unwrap();
         let found = search(&Host::at(top.path()), &AbsPath::root());
         let names: Vec<String> = found.links.keys().map(ToString::to_string).collect();
@@ -257,6 +293,36 @@ mod tests {
         expected.push("/objects/cd".to_owned());
         expected.sort();
         assert_eq!(names, expected);
-        assert!(found.closed.is_empty());
+        assert!(found.closed.is_empty() && !found.is_overfull);
+    }
+
+    /// The target may be unreadable only for the moment. At the start, [`GitDirLinks::start`]
+    /// refuses then.
+    // SPEC R14
+    #[test]
+    fn a_link_that_cannot_be_read_is_reported_with_its_folder() {
+        let top = tempfile::tempdir().unwrap();
+        let listed = || DirEntry { name: "link".into(), kind: FileKind::File, is_symlink: true, is_socket: false };
+        let found = search_by(&Host::at(top.path()), &AbsPath::root(), |_| Ok(vec![listed()]));
+        assert_eq!(found.links.keys().map(ToString::to_string).collect::<Vec<_>>(), ["/link"]);
+        assert_eq!(found.closed.iter().map(|(folder, _)| folder.to_string()).collect::<Vec<_>>(), ["/"]);
+    }
+
+    /// The git directory of a linked worktree is the root of a mount: the command cannot replace
+    /// it, but can fill it.
+    // SPEC R14
+    #[test]
+    fn a_search_without_an_end_is_reported_wherever_the_git_directory_is() {
+        let top = tempfile::tempdir().unwrap();
+        let host = Host::at(top.path());
+        for number in 0..=MOST_FOLDERS {
+            std::fs::create_dir(top.path().join(number.to_string())).unwrap();
+        }
+        let links = GitDirLinks { git_dirs: BTreeSet::from([AbsPath::root()]), known: BTreeMap::new(), unclear: None };
+        let mut said = Diagnostics::default();
+        links.check(&|_| false, Closed::All, &mut Held { host: &host, said: &mut said, paths: BTreeSet::new() });
+        let said: Vec<&str> = said.iter().map(|said| said.message.as_str()).collect();
+        assert_eq!(said, ["symlinks that this run made in `/` are not known: it holds more than 20000 folders"]);
+        assert_eq!(doubts(&host, &AbsPath::root()), ["more folders than can be searched"]);
     }
 }

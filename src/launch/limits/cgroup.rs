@@ -5,7 +5,10 @@
 
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use rustix::process::Pid;
 
 use crate::compile::Compiled;
@@ -62,11 +65,11 @@ pub(super) fn check(host: &Host, process: Pid, limits: &[Limit]) -> Result<(), R
 
 fn held(host: &Host, process: Pid, limit: Limit) -> Result<(), String> {
     let cgroup = Cgroup::of(host, process)?;
-    match limit {
-        Limit::Memory(bytes) => {
+    match limit.kind() {
+        LimitKind::Memory => {
             let max: Option<u64> = cgroup.read("memory.max")?.parse().ok();
             // The kernel counts whole pages.
-            if max.is_none_or(|max| max > bytes) {
+            if max.is_none_or(|max| max > limit.amount()) {
                 return Err(cgroup.differs("memory.max"));
             }
             // Without this file, the kernel does not count swap, which must not exist then.
@@ -76,22 +79,26 @@ fn held(host: &Host, process: Pid, limit: Limit) -> Result<(), String> {
                 _ => Err(cgroup.differs("memory.swap.max")),
             }
         }
-        Limit::Cpus(hundredths) => {
+        LimitKind::Cpus => {
             let text = cgroup.read("cpu.max")?;
             let (quota, period) = text.split_once(' ').unwrap_or_default();
             let numbers = quota.parse::<u64>().ok().zip(period.parse::<u64>().ok());
             // systemd rounds the quota to microseconds.
-            let is_held = |(quota, period): (u64, u64)| quota * 100 <= hundredths * period + 100;
+            let is_held = |(quota, period): (u64, u64)| quota * 100 <= limit.amount() * period + 100;
             if numbers.is_some_and(is_held) { Ok(()) } else { Err(cgroup.differs("cpu.max")) }
         }
         _ => Ok(()),
     }
 }
 
-/// Whether the machine has swap. The first line of the list is its heading.
+/// Whether the machine may have swap. The first line of the list is its heading. A kernel without
+/// swap has no list.
 fn has_swap(host: &Host) -> bool {
-    let swaps = host.kernel_file("proc/swaps").ok().flatten().unwrap_or_default();
-    swaps.split(|byte| *byte == b'\n').skip(1).any(|line| !line.is_empty())
+    match host.kernel_file("proc/swaps") {
+        Ok(Some(swaps)) => swaps.split(|byte| *byte == b'\n').skip(1).any(|line| !line.is_empty()),
+        Ok(None) => false,
+        Err(_) => true,
+    }
 }
 
 /// The cgroup of a process in the hierarchy of version 2.
@@ -129,13 +136,16 @@ impl<'h> Cgroup<'h> {
 /// Makes a scope and reads its limits back, for `doctor`. The error says what is lacking.
 pub(crate) fn try_scope(host: &Host, session: &Session) -> Result<(), String> {
     let (runtime, [systemd_run, _]) = manager(host, session)?;
-    let limits = [Limit::Memory(64 << 20), Limit::Cpus(100)];
+    let limits = [Limit::memory(64 << 20), Limit::cpus(100)];
     let mut command = Command::new(systemd_run.path.as_path());
     command.args(scope_args(&limits)).arg("cat").env("XDG_RUNTIME_DIR", runtime.as_path());
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut child = child.map_err(|e| format!("`{}`: {}", systemd_run.path, reason(&e)))?;
     // It echoes a byte, and is in its scope then.
-    let answered = echo(&mut child).map_err(|_| "`systemd-run` cannot make a scope".to_owned());
+    let answered = echo(&mut child, bwrap::PATIENCE).map_err(|e| match e.kind() {
+        io::ErrorKind::TimedOut => "`systemd-run` does not answer".to_owned(),
+        _ => "`systemd-run` cannot make a scope".to_owned(),
+    });
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let checked = answered.and_then(|()| {
         let pid = pid.ok_or("the scope has no process")?;
@@ -146,9 +156,56 @@ pub(crate) fn try_scope(host: &Host, session: &Session) -> Result<(), String> {
     checked
 }
 
-fn echo(child: &mut Child) -> io::Result<()> {
+/// Writes a byte to `child`, and reads one from it, which may take up to `time`.
+fn echo(child: &mut Child, time: Duration) -> io::Result<()> {
     let streams = child.stdin.as_mut().zip(child.stdout.as_mut());
     let (stdin, stdout) = streams.ok_or(io::ErrorKind::BrokenPipe)?;
     stdin.write_all(b"x")?;
+    let time = Timespec::try_from(time).ok();
+    if retry_on_intr(|| poll(&mut [PollFd::new(stdout, PollFlags::IN)], time.as_ref()))? == 0 {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
     stdout.read_exact(&mut [0])
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    // SPEC Z9
+    #[test]
+    fn a_program_that_makes_no_scope_is_not_waited_for_without_end() {
+        let answer = |script: &str, time| {
+            let mut command = Command::new("sh");
+            let mut child = command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let answer = echo(&mut child, time).map_err(|e| e.kind());
+            child.kill().unwrap();
+            child.wait().unwrap();
+            answer
+        };
+        assert_eq!(answer("exec cat", Duration::from_secs(60)), Ok(()));
+        assert_eq!(answer("exec sleep 1000", Duration::from_millis(50)), Err(io::ErrorKind::TimedOut));
+        assert_eq!(answer("head -c 1 >/dev/null", Duration::from_secs(60)), Err(io::ErrorKind::UnexpectedEof));
+    }
+
+    // SPEC Z7
+    #[test]
+    fn a_list_of_swap_that_cannot_be_read_may_have_some() {
+        let root = tempfile::tempdir().unwrap();
+        let host = Host::at(root.path());
+        let swaps = root.path().join("proc/swaps");
+        assert!(!has_swap(&host));
+        fs::create_dir_all(swaps.parent().unwrap()).unwrap();
+        for (text, expected) in [("Filename Type Size\n", false), ("Filename Type Size\n/dev/sda2 partition 9\n", true)]
+        {
+            fs::write(&swaps, text).unwrap();
+            assert_eq!(has_swap(&host), expected);
+        }
+        fs::remove_file(&swaps).unwrap();
+        fs::create_dir(&swaps).unwrap();
+        assert!(has_swap(&host));
+    }
 }

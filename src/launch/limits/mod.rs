@@ -70,7 +70,8 @@ impl LimitWatch {
 
     /// The command may run from now on.
     pub(super) fn begin(&mut self) {
-        if let Some(Limit::Time(time)) = self.time.filter(|_| self.deadline.is_none()) {
+        if let Some(limit) = self.time.filter(|_| self.deadline.is_none()) {
+            let time = Duration::from_millis(limit.amount());
             self.deadline = Some(Instant::now() + time);
             // Without the timer, a supervisor that has stopped notices the end of the time late.
             self.timer = ContinueTimer::start(time).ok();
@@ -98,7 +99,7 @@ impl LimitWatch {
         match self.reached {
             None => {
                 let time = self.time.filter(|_| self.deadline.is_some_and(|deadline| deadline <= now));
-                let output = self.meter.as_ref().filter(|_| exceeded).map(|meter| Limit::Output(meter.limit()));
+                let output = self.meter.as_ref().filter(|_| exceeded).map(|meter| Limit::output(meter.limit()));
                 self.reached = time.or(output).map(|limit| (limit, now + GRACE));
                 self.reached.map(|_| LimitAction::Terminate)
             }
@@ -119,18 +120,45 @@ impl LimitWatch {
     pub(super) fn end(&mut self, size: Option<u64>, give_up: impl Fn() -> bool) -> Vec<Diagnostic> {
         self.timer = None;
         if let Some(meter) = self.meter.take() {
-            let limit = Limit::Output(meter.limit());
+            let limit = Limit::output(meter.limit());
             // A command that ends by itself may have written too much, too.
             if meter.finish(|| give_up() || self.is_killed) && self.reached.is_none() {
                 self.reached = Some((limit, Instant::now()));
             }
         }
         let reached = self.reached.map(|(limit, _)| {
-            let message = format!("the command was ended: it reached the limit `{limit}`");
+            let message = match limit.kind() {
+                // It may have ended by itself, or because nobody reads its output any more.
+                LimitKind::Output => format!("the end of the output is missing: it reached the limit `{limit}`"),
+                _ => format!("the command was ended: it reached the limit `{limit}`"),
+            };
             let help = format!("raise it with `--limit {}=VALUE`, or in `[limits]`", limit.kind());
             Diagnostic::new(Code::LimitReached, message).help(help)
         });
         let full = self.tmp.take().zip(size).and_then(|(tmp, size)| tmp.warning(size));
         reached.into_iter().chain(full).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    // SPEC Z5
+    #[test]
+    fn a_command_that_ended_by_itself_was_not_ended() {
+        let mut given = [None, Some(crate::sys::fd::null().unwrap()), Some(crate::sys::fd::null().unwrap())];
+        let meter = Meter::new(4, &mut given).unwrap();
+        let [_, out, _] = given;
+        std::fs::File::from(out.unwrap()).write_all(b"12345").unwrap();
+        let (time, deadline, timer, tmp, reached) = (None, None, None, None, None);
+        let (meter, scope, is_killed) = (Some(meter), Vec::new(), false);
+        let mut watch = LimitWatch { time, deadline, timer, meter, tmp, scope, reached, is_killed };
+        let said: Vec<String> = watch.end(None, || false).into_iter().map(|said| said.message).collect();
+        assert_eq!(said, ["the end of the output is missing: it reached the limit `output=4B`"]);
+        assert!(watch.is_reached());
     }
 }

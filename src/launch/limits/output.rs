@@ -24,9 +24,8 @@ use crate::policy::LimitKind;
 pub(crate) struct Meter {
     limit: u64,
     counter: Arc<Counter>,
-    /// Gets a message from each thread that has ended.
+    /// Disconnected when all threads have ended.
     ended: Receiver<()>,
-    threads: usize,
 }
 
 /// The part of a meter that its threads share.
@@ -53,41 +52,43 @@ impl Meter {
         }
         Self::start(limit, out, err).map_err(|e| {
             Diagnostic::new(Code::StartFailed, format!("cannot count the output of the command: {}", reason(&e)))
-                .help("free some file descriptors (`ulimit -n`)")
+                .help("free some file descriptors (`ulimit -n`) or processes (`ulimit -u`)")
         })
     }
 
     fn start(limit: u64, out: &mut Option<OwnedFd>, err: &mut Option<OwnedFd>) -> io::Result<Self> {
         let own = |given: &mut Option<OwnedFd>, own: BorrowedFd| match given.take() {
-            Some(given) => Ok(given),
-            None => own.try_clone_to_owned(),
+            Some(given) => Ok(Some(given)),
+            None => match own.try_clone_to_owned() {
+                // A closed stream stays closed.
+                Err(e) if Errno::from_io_error(&e) == Some(Errno::BADF) => Ok(None),
+                own => own.map(Some),
+            },
         };
-        // A closed stream stays closed.
-        let (to_out, to_err) = (own(out, stdout()).ok(), own(err, stderr()).ok());
+        let (to_out, to_err) = (own(out, stdout())?, own(err, stderr())?);
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let (left, exceeded, over) = (AtomicU64::new(limit), event()?, event()?);
         let counter = Arc::new(Counter { left, exceeded, over });
         let (send, ended) = mpsc::channel();
-        let mut meter = Self { limit, counter, ended, threads: 0 };
         // One pipe keeps the order of what is written to one file by two streams.
         let is_one = to_out.as_ref().zip(to_err.as_ref()).is_some_and(|(out, err)| is_same(out, err));
         for (to, place) in [(to_out, &mut *out), (to_err.filter(|_| !is_one), &mut *err)] {
             let Some(to) = to else { continue };
             let (from, theirs) = io::pipe()?;
             *place = Some(theirs.into());
-            let (counter, send) = (Arc::clone(&meter.counter), send.clone());
-            thread::spawn(move || {
+            let (counter, send) = (Arc::clone(&counter), send.clone());
+            // The user may have no more processes left.
+            thread::Builder::new().spawn(move || {
                 // A reader that is gone ends the copying; the command gets SIGPIPE, as without us.
                 let _ = counter.copy(&from, &to);
                 drop((from, to));
-                let _ = send.send(());
-            });
-            meter.threads += 1;
+                drop(send);
+            })?;
         }
         if is_one {
             *err = out.as_ref().map(OwnedFd::try_clone).transpose()?;
         }
-        Ok(meter)
+        Ok(Self { limit, counter, ended })
     }
 
     pub(super) fn limit(&self) -> u64 {
@@ -103,14 +104,7 @@ impl Meter {
     pub(super) fn finish(self, give_up: impl Fn() -> bool) -> bool {
         const LOOK: Duration = Duration::from_millis(100);
         let _ = rustix::io::write(&self.counter.over, &1_u64.to_ne_bytes());
-        let mut running = self.threads;
-        while running > 0 {
-            match self.ended.recv_timeout(LOOK) {
-                Ok(()) => running -= 1,
-                Err(RecvTimeoutError::Timeout) if !give_up() => {}
-                Err(_) => break,
-            }
-        }
+        while self.ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) && !give_up() {}
         is_readable(&self.counter.exceeded)
     }
 }

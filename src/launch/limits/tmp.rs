@@ -24,7 +24,7 @@ impl TmpFolder {
         if f_bavail.saturating_mul(f_frsize) > size / 100 {
             return None;
         }
-        let size = Limit::Tmp(size).value();
+        let size = Limit::tmp(size).value();
         Some(
             Diagnostic::new(Code::TmpFull, format!("`/tmp` was full when the command ended: it has {size}"))
                 .help("give it more with `tmp` in `[limits]`, or use the host's with `tmp = \"host\"`"),

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
 
@@ -366,28 +366,6 @@ fn a_run_without_placeholders_is_known_to_be_alive_while_it_lasts() {
     assert_eq!(scene.journals(), 1);
     scene.end(run);
     assert_eq!((scene.project(), scene.journals()), (Vec::new(), 0));
-}
-
-#[test]
-fn a_sweep_removes_placeholders_that_earlier_versions_kept() {
-    let scene = Scene::new();
-    fs::create_dir_all(scene.real("/state/runs")).unwrap();
-    fs::write(scene.real("/state/runs/spare"), "").unwrap();
-    fs::create_dir_all(scene.real("/state/parked/1-2-hooks")).unwrap();
-    fs::write(scene.real("/state/parked/1-2-.mcp.json"), "{}\n").unwrap();
-    symlink(scene.real("/p"), scene.real("/state/parked/link")).unwrap();
-    fs::create_dir_all(scene.real("/state/parked/1-2-keys/mine")).unwrap();
-    fs::set_permissions(scene.real("/state"), fs::Permissions::from_mode(0o700)).unwrap();
-    fs::set_permissions(scene.real("/state/parked"), fs::Permissions::from_mode(0o700)).unwrap();
-    let left = |folder: &str| {
-        let entries = fs::read_dir(scene.real(folder)).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
-    };
-    assert_eq!(scene.sweep(), []);
-    assert_eq!((left("/state/runs"), left("/state/parked")), (vec![], vec!["1-2-keys".to_owned()]));
-    fs::remove_dir_all(scene.real("/state/parked/1-2-keys")).unwrap();
-    scene.sweep();
-    assert!(!scene.real("/state/parked").exists() && scene.real("/p").exists());
 }
 
 #[test]

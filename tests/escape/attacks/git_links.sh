@@ -22,6 +22,17 @@ object) rm -rf .git/objects/[0-9a-f]? && for n in $(seq 0 255); do ln -s "$HOME/
 worktree) led .git/worktrees/elsewhere/COMMIT_EDITMSG ;;
 new-worktree) git worktree add -q -b new deep/er/new && led .git/worktrees/new/COMMIT_EDITMSG ;;
 module) led .git/modules/sub/COMMIT_EDITMSG ;;
+module-objects) led .git/modules/objects/ab/COMMIT_EDITMSG ;;
+make-among-objects)
+    git init -q --separate-git-dir=.git/objects/ab new && git -C new commit -q --allow-empty -m one
+    git update-index --add --cacheinfo "160000,$(git -C new rev-parse HEAD),new"
+    ;;
+among-objects) led .git/objects/ab/COMMIT_EDITMSG ;;
+embedded-closed)
+    git init -q new && git -C new commit -q --allow-empty -m one
+    git update-index --add --cacheinfo "160000,$(git -C new rev-parse HEAD),new"
+    led new/.git/logs/refs/heads/main && chmod 300 new/.git/logs/refs/heads
+    ;;
 embedded) led new/.git/COMMIT_EDITMSG ;;
 exchanged) rm .git/logs && ln -s "$HOME/.ssh" .git/logs ;;
 # `.git` is no repository any more as soon as the user removes a folder with build results.

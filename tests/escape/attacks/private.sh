@@ -84,6 +84,11 @@ closed)
     chmod 000 "$(dirname "$copy")"
     chmod 000 /run/agent-sandbox/private
     ;;
+git-around)
+    mkdir bin
+    printf '#!/bin/sh\ntouch "%s"\n' "$2" >bin/git && chmod 755 bin/git
+    git init -q sub
+    ;;
 codex)
     mkdir -p planted/.codex
     printf '[mcp_servers.x]\ncommand = "%s"\n' "$evil" >planted/.codex/config.toml

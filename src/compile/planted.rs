@@ -1,0 +1,17 @@
+//! Programs that our own process starts outside: a sandboxed command must not choose them.
+
+use crate::compile::layers::Project;
+use crate::compile::plan::{Plan, View};
+use crate::policy::AbsPath;
+
+/// Whether a sandboxed command can have put a program at `at`, in this run or an earlier one.
+pub(crate) fn may_be_planted(plan: &Plan, project: &Project, at: &AbsPath) -> bool {
+    // A file that a rule protects may have been created in a writable folder while it was missing.
+    may_be_of_project(project, at) || at.ancestors().take(2).any(|at| plan.view(&at) == View::HostRw)
+}
+
+/// Whether `at` lies in the project, also in its outermost folder: since an earlier run, a planted
+/// `.git` may have made a subfolder the root.
+pub(crate) fn may_be_of_project(project: &Project, at: &AbsPath) -> bool {
+    at.is_within(&project.root) || at.is_within(&project.outermost)
+}
