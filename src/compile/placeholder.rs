@@ -40,12 +40,19 @@ impl Placeholder {
 /// A content of the file at `path` that tools treat like a missing file.
 pub fn content_of_missing(path: &AbsPath) -> &'static [u8] {
     let name = path.file_name().map_or(&b""[..], OsStrExt::as_bytes);
+    let around = path.parent().and_then(|parent| parent.file_name().map(|name| name.as_bytes().to_owned()));
+    let lies_in = |folder: &[u8]| around.as_deref() == Some(folder);
     match name {
         b"commondir" => b"./\n",
         // The files of Maven, each with its root element.
         b"settings.xml" => b"<settings/>\n",
         b"toolchains.xml" => b"<toolchains/>\n",
         b"extensions.xml" => b"<extensions/>\n",
+        // Cursor takes a file of hooks without a version for broken, and pi one of models without
+        // providers.
+        b"hooks.json" if lies_in(b".cursor") => b"{\"version\":1,\"hooks\":{}}\n",
+        b"models.json" if lies_in(b"agent") => b"{\"providers\":{}}\n",
+        b"mcp.json" => b"{\"mcpServers\":{}}\n",
         _ if name.ends_with(b".json") || name.ends_with(b".jsonc") => b"{}\n",
         _ => b"",
     }
@@ -108,6 +115,10 @@ mod tests {
             ("m2/toolchains.xml", "<toolchains/>\n"),
             ("m2/extensions.xml", "<extensions/>\n"),
             ("claude/settings.json", "{}\n"),
+            (".codex/hooks.json", "{}\n"),
+            (".cursor/hooks.json", "{\"version\":1,\"hooks\":{}}\n"),
+            (".cursor/mcp.json", "{\"mcpServers\":{}}\n"),
+            (".pi/agent/models.json", "{\"providers\":{}}\n"),
             ("cargo/config.toml", ""),
         ] {
             assert_eq!(content(path), Some(expected.as_bytes()), "{path}");

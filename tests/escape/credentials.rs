@@ -150,6 +150,22 @@ fn reading_tokens_and_histories_in_the_home(scene: &Scene) -> Verdict {
         ".msmtprc",
         ".local/share/DBeaverData/workspace6/General/.dbeaver/credentials-config.json",
         "Passwords.kdbx",
+        "family.kdbx",
+        "Desktop/family.kdbx",
+        "Dropbox/family.kdbx",
+        ".terraformrc",
+        ".curlrc",
+        ".cf/config.json",
+        ".tsh/keys/proxy/me",
+        ".chef/me.pem",
+        ".minikube/profiles/p/client.key",
+        ".gitkraken/profiles/p/profile",
+        ".ipython/profile_default/history.sqlite",
+        ".config/nushell/history.sqlite3",
+        ".sui/sui_config/sui.keystore",
+        ".near-credentials/mainnet/me.near.json",
+        ".var/app/com.slack.Slack/config/Slack/Cookies",
+        "snap/slack/common/Cookies",
     ];
     for path in paths {
         scene.write_home(path, format!("{CANARY}\n"));

@@ -28,16 +28,13 @@ const SETTINGS: &[&str] = &[
     ".gradle/init.gradle",
     ".gradle/init.gradle.kts",
     ".gradle/gradle.properties",
-    ".m2/settings.xml",
-    ".m2/toolchains.xml",
-    ".m2/extensions.xml",
     ".bun/_bun",
 ];
 
 // SPEC A13
 fn making_settings_that_build_tools_obey(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
-    for folder in [".cargo", ".gradle", ".m2", ".bun"] {
+    for folder in [".cargo", ".gradle", ".bun"] {
         scene.write_home(format!("{folder}/cache"), "");
     }
     making(scene, SETTINGS)
@@ -69,6 +66,7 @@ const CODE: &[&str] = &[
     ".local/share/opencode/bin/server",
     ".gemini/extensions/extension/gemini-extension.json",
     ".cursor/extensions/extension/index.js",
+    ".kimi-code/bin/rg",
 ];
 
 // SPEC A13
@@ -87,7 +85,7 @@ fn changing_what_agents_run(scene: &Scene) -> Verdict {
 // SPEC A13
 fn making_what_agents_load(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
-    for folder in [".claude", ".codex", ".pi/agent", ".gemini/tmp", ".cursor", ".aider"] {
+    for folder in [".claude", ".codex", ".pi/agent", ".gemini/tmp", ".cursor", ".kimi-code", ".aider"] {
         scene.write_home(format!("{folder}/history"), "");
     }
     making(
@@ -101,6 +99,20 @@ fn making_what_agents_load(scene: &Scene) -> Verdict {
             ".codex/bin/codex",
             ".codex/hooks/hook.sh",
             ".codex/prompts/prompt.md",
+            ".claude/chrome/chrome-native-host",
+            ".claude/daemon.json",
+            ".claude/remote-settings.json",
+            ".claude/workflows/workflow.js",
+            ".codex/.env",
+            ".cursor/hooks.json",
+            ".cursor/mcp.json",
+            ".gemini/trusted_hooks.json",
+            ".kimi-code/mcp.json",
+            ".kimi-code/plugins/installed.json",
+            ".kimi-code/skills/skill/SKILL.md",
+            ".pi/agent/mcp.json",
+            ".pi/agent/models.json",
+            ".pi/agent/settings.json",
             ".gemini/tmp/bin/rg",
             ".pi/agent/bin/fd",
             ".codex/hooks.json",
@@ -218,6 +230,12 @@ fn reading_credentials_from_the_environment(scene: &Scene) -> Verdict {
         "STRIPE_API_KEY",
         "CLIENT_SECRET",
         "PGPASSWORD",
+        "SECRET",
+        "PASS",
+        "PASSWD",
+        "CREDENTIALS",
+        "Db_Password",
+        "TF_VAR_secret",
     ] {
         command.env(name, CANARY);
     }
@@ -275,11 +293,12 @@ fn changing_what_settings_of_agents_name(scene: &Scene) -> Verdict {
     verdict(scene, changed.len(), paths.len(), format!("changed: {changed:?}\n{}", ran.out))
 }
 
-/// `claude --resume` sources the variables of the session. That folder is missing at the start.
+/// `claude --resume` sources the variables and the snapshot of the session. Both folders are
+/// missing at the start.
 // SPEC P17, A13
 fn making_what_a_resumed_session_sources(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
-    scene.write_home(".claude/shell-snapshots/snapshot-bash-0-a.sh", ORIGINAL);
+    scene.write_home(".claude/history", "");
     let made = [".claude/session-env/new/hook-0.sh", ".claude/shell-snapshots/snapshot-bash-1-a.sh"];
     let made: Vec<_> = made.iter().map(|path| scene.home().join(path)).collect();
     // The agent inside finds what it has written.
@@ -292,15 +311,19 @@ fn making_what_a_resumed_session_sources(scene: &Scene) -> Verdict {
     verdict(scene, made.len(), 2, format!("made: {made:?}"))
 }
 
-/// Claude Code takes `.config.json` instead of `~/.claude.json` as soon as it exists.
+/// Claude Code takes `.config.json` instead of `~/.claude.json` as soon as it exists, and Gemini
+/// CLI its own `.env` instead of `~/.env`.
 // SPEC A13
 fn making_a_file_that_an_agent_prefers(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
-    scene.write_home(".claude/history", "");
-    let file = scene.home().join(".claude/.config.json");
-    let ran = scene.attack("write.py", &[&file]).completed();
-    let is_said = ran.err.contains("warning[created-during-run]") && ran.err.contains("moved aside to");
-    Verdict::broken_if(file.exists() || !is_said, ran.err)
+    let files = [".claude/.config.json", ".gemini/.env"].map(|path| scene.home().join(path));
+    for file in &files {
+        scene.write_home(file.with_file_name("history"), "");
+    }
+    let ran = scene.attack("write.py", &files).completed();
+    let is_said = ran.err.contains("warning[created-during-run]") && ran.err.matches("moved aside to").count() == 2;
+    let left = files.iter().filter(|file| file.exists()).count();
+    Verdict::broken_if(if scene.is_control() { left == 2 } else { left > 0 || !is_said }, ran.err)
 }
 
 /// With the port and the token of a daemon outside, a command can make the daemon run a build on

@@ -86,7 +86,9 @@ fn named_by_preset(compiled: &Compiled, name: &OsStr, outcome: &VariableOutcome)
     let presets = compiled.policy.presets.keys().filter_map(|name| builtin::get(name));
     let mut groups = presets.flat_map(|preset| preset.variables.iter().map(move |group| (preset.name, group)));
     let is_meant = |group: &VariableGroup, pattern: &str| match (&outcome.because, outcome.fate, group.effect) {
-        (Origin::Preset { path, .. }, Fate::Dropped, VariableEffect::Drop) => *path == pattern,
+        (Origin::Preset { path, .. }, Fate::Dropped, VariableEffect::Drop | VariableEffect::DropWord) => {
+            *path == pattern
+        }
         (_, Fate::Passed, VariableEffect::Keep) => name == pattern,
         _ => false,
     };

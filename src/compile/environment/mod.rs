@@ -9,6 +9,7 @@ mod defaults;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::compile::layers::{Layer, Layers};
@@ -160,6 +161,8 @@ struct EnvLayer<'a> {
     /// Values, each with its origin.
     set: BTreeMap<&'a OsStr, (&'a OsStr, &'a Origin)>,
     unset: Vec<(NamePattern, Origin)>,
+    /// Words of credentials (SPEC E11). A name that is one, or ends in one, counts as unset.
+    words: Vec<(&'static str, Origin)>,
     pass: Vec<(NamePattern, Origin)>,
     /// Names that `unset` does not mean, although it matches them.
     kept: Vec<&'static str>,
@@ -167,7 +170,7 @@ struct EnvLayer<'a> {
 
 impl<'a> EnvLayer<'a> {
     fn empty(kind: LayerKind) -> Self {
-        Self { kind, set: BTreeMap::new(), unset: Vec::new(), pass: Vec::new(), kept: Vec::new() }
+        Self { kind, set: BTreeMap::new(), unset: Vec::new(), words: Vec::new(), pass: Vec::new(), kept: Vec::new() }
     }
 
     /// Names that look like credentials, which `@secrets` drops, except those that `@agents` keeps
@@ -180,7 +183,10 @@ impl<'a> EnvLayer<'a> {
             for group in preset.variables {
                 let origin = |name: &'static str| Origin::Preset { name: preset.name, path: name };
                 match group.effect {
-                    VariableEffect::Drop if ablate::is_off(Mitigation::SecretsPreset) => {}
+                    VariableEffect::Drop | VariableEffect::DropWord if ablate::is_off(Mitigation::SecretsPreset) => {}
+                    VariableEffect::DropWord => layer
+                        .words
+                        .extend(group.names.iter().filter_map(|name| Some((name.strip_prefix("*_")?, origin(name))))),
                     // A test checks that all of them can be parsed.
                     VariableEffect::Drop => layer
                         .unset
@@ -215,7 +221,7 @@ impl<'a> EnvLayer<'a> {
         };
         let set = plan.variables.iter().filter(counts);
         let set = set.map(|PresetVariable { name, value, origin }| (OsStr::new(name), (value.as_os_str(), origin)));
-        Self { kind: LayerKind::Preset, set: set.collect(), unset, pass, kept: Vec::new() }
+        Self { set: set.collect(), unset, pass, ..Self::empty(LayerKind::Preset) }
     }
 
     /// Adds the entries of a file. A file above the root can only forbid.
@@ -246,7 +252,8 @@ impl<'a> EnvLayer<'a> {
     fn fate<'v>(&'v self, name: &OsStr, own: Option<&'v OsStr>) -> Option<(Fate, Option<&'v OsStr>, &'v Origin)> {
         let set = self.set.get(name).map(|(value, because)| (Fate::Set, Some(*value), *because));
         let is_kept = || self.kept.iter().any(|kept| name == *kept);
-        let unset = || naming(&self.unset, name).map(|because| (Fate::Dropped, None, because));
+        let unset = || naming(&self.unset, name).or_else(|| word_of(&self.words, name));
+        let unset = || unset().map(|because| (Fate::Dropped, None, because));
         let unset = || unset().filter(|_| !is_kept());
         let pass = || naming(&self.pass, name).filter(|_| own.is_some()).map(|because| (Fate::Passed, own, because));
         set.or_else(unset).or_else(pass)
@@ -256,6 +263,16 @@ impl<'a> EnvLayer<'a> {
 /// The first entry that names the variable.
 fn naming<'e>(entries: &'e [(NamePattern, Origin)], name: &OsStr) -> Option<&'e Origin> {
     entries.iter().find(|(pattern, _)| pattern.matches(name)).map(|(_, origin)| origin)
+}
+
+/// The first word that the name is, or ends in behind `_`, in whatever case.
+fn word_of<'e>(words: &'e [(&'static str, Origin)], name: &OsStr) -> Option<&'e Origin> {
+    let name = name.as_bytes();
+    let is_it = |word: &str| {
+        let Some((before, end)) = name.len().checked_sub(word.len()).map(|at| name.split_at(at)) else { return false };
+        end.eq_ignore_ascii_case(word.as_bytes()) && before.last().is_none_or(|last| *last == b'_')
+    };
+    words.iter().find(|(word, _)| is_it(word)).map(|(_, origin)| origin)
 }
 
 fn patterns(names: &[Sourced<String>], diagnostics: &mut Diagnostics) -> Vec<(NamePattern, Origin)> {

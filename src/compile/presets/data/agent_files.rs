@@ -100,6 +100,14 @@ pub(super) const AGENT_FILES: &[AgentFile] = &[
     read_only("Cursor", "Cursor, \"MCP\"", "~/.cursor/mcp.json", &[]),
     read_only("Cursor", "Cursor, \"Hooks\"", "~/.cursor/hooks.json", &[]),
     read_only(
+        "Kimi Code CLI",
+        "Kimi Code CLI, \"Hooks\"; \"Configuration files\"",
+        "~/.kimi-code/config.toml",
+        &["permission"],
+    ),
+    read_only("Kimi Code CLI", "Kimi Code CLI, \"Model Context Protocol\"", "~/.kimi-code/mcp.json", &[]),
+    read_only("pi", "pi, \"Configuration\", \"Agent directory\": MCP servers", "~/.pi/agent/mcp.json", &[]),
+    read_only(
         "Goose",
         "Goose, \"Configuration Files\": extensions with their commands",
         "~/.config/goose/config.yaml",

@@ -8,9 +8,13 @@
 //! reported when the command creates them. In a new home an agent could not make its folder, and
 //! would stop or keep nothing: it is made for those that are on PATH.
 //!
+//! Not blocked, and reported: what the agent writes at its first start; instructions, which run
+//! nothing, and for which `@harness/…` needs the place; and what only counts once another program
+//! or an alias leads there (`~/.claude/local`). Left out is what no agent obeys, and colours.
+//!
 //! Claude Code 2.1, Codex 0.169 and Gemini CLI 0.61 were tried with theirs blocked, and work
-//! (`scripts/test-agents`). pi 0.73 starts and asks its model; the folders of Cursor are blocked
-//! without a trial.
+//! (`scripts/test-agents`). pi 0.73 starts and asks its model; the places of Cursor and Kimi are
+//! blocked without a trial. Placeholders of files that they parse are valid for them.
 
 use super::VariableEffect::Keep;
 use super::agent_files::AGENT_FILES;
@@ -40,7 +44,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             &[
                 ro("~/.claude/settings.json").blocked().private(&CLAUDE_SETTINGS),
                 ro("~/.claude/settings.local.json").blocked(),
-                ro("~/.claude/remote-settings.json"),
+                ro("~/.claude/remote-settings.json").blocked(),
                 ro("~/.claude/statusline*"),
             ],
         ),
@@ -58,12 +62,15 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Claude Code",
             "Claude Code: the Bash tool sources the snapshot and the variables of its session",
-            &[exclude("~/.claude/shell-snapshots/").fresh(), exclude("~/.claude/session-env/").blocked().fresh()],
+            &[
+                exclude("~/.claude/shell-snapshots/").blocked().fresh(),
+                exclude("~/.claude/session-env/").blocked().fresh(),
+            ],
         ),
         group(
             "Claude Code",
             "Claude Code, \"Chrome\": the browser runs the native messaging host in `chrome`",
-            &[ro("~/.claude/chrome")],
+            &[ro("~/.claude/chrome/").blocked()],
         ),
         group(
             "several agents",
@@ -72,10 +79,13 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         ),
         group(
             "Claude Code",
+            "Claude Code, \"Workflows\", \"Routines\": scripts, and work that is done unasked",
+            &[ro("~/.claude/workflows/").blocked(), ro("~/.claude/routines/").blocked()],
+        ),
+        group(
+            "Claude Code",
             "Claude Code, \"Memory\", \"Output styles\", \"Keybindings\": instructions",
             &[
-                ro("~/.claude/workflows"),
-                ro("~/.claude/routines"),
                 ro("~/.claude/output-styles"),
                 ro("~/.claude/rules"),
                 ro("~/.claude/CLAUDE.md"),
@@ -88,7 +98,8 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Claude Code: jobs that a daemon outside picks up",
             &[
                 ro("~/.claude/scheduled_tasks.json").blocked(),
-                ro("~/.claude/daemon.json"),
+                ro("~/.claude/daemon.json").blocked(),
+                // A daemon inside keeps its state there.
                 ro("~/.claude/daemon"),
                 ro("~/.claude/jobs/").blocked(),
             ],
@@ -102,7 +113,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.codex/*.config.toml"),
                 ro("~/.codex/managed_config.toml"),
                 ro("~/.codex/requirements.toml"),
-                ro("~/.codex/.env"),
+                ro("~/.codex/.env").blocked(),
             ],
         ),
         group(
@@ -132,8 +143,9 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "pi",
             "pi, README, \"Settings\" and \"Custom models\": a command may print a key",
-            &[ro("~/.pi/agent/settings.json"), ro("~/.pi/agent/models.json")],
+            &[ro("~/.pi/agent/settings.json").blocked(), ro("~/.pi/agent/models.json").blocked()],
         ),
+        group("pi", "pi, \"Configuration\", \"Agent directory\": MCP servers", &[ro("~/.pi/agent/mcp.json").blocked()]),
         group(
             "pi",
             "pi, README, \"Extensions\", \"Skills\", \"Packages\": code from npm and git",
@@ -147,7 +159,16 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             ],
         ),
         group("pi", "pi: programs that it downloads at its first start", &[ro("~/.pi/agent/bin/").blocked()]),
-        group("pi", "pi, README, \"Context files\"", &[ro("~/.pi/agent/AGENTS.md"), ro("~/.pi/agent/SYSTEM.md")]),
+        group(
+            "pi",
+            "pi, README, \"Context files\"; \"Configuration\", \"Agent directory\"",
+            &[
+                ro("~/.pi/agent/AGENTS*.md"),
+                ro("~/.pi/agent/CLAUDE.md"),
+                ro("~/.pi/agent/SYSTEM.md"),
+                ro("~/.pi/agent/APPEND_SYSTEM.md"),
+            ],
+        ),
         group(
             "opencode",
             "opencode, \"Troubleshooting\": storage and logs",
@@ -187,7 +208,8 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Gemini CLI, \"Configuration\": MCP servers, hooks, variables",
             &[
                 ro("~/.gemini/settings.json").blocked().private(&GEMINI_SETTINGS),
-                ro("~/.gemini/.env"),
+                // An empty one is taken instead of `~/.env`.
+                ro("~/.gemini/.env").moved_aside(),
                 ro("~/.gemini/mcp-server-enablement.json"),
                 ro("~/.gemini/antigravity/mcp_config.json"),
             ],
@@ -211,7 +233,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.gemini/policy_integrity.json"),
                 ro("~/.gemini/extension_integrity.json"),
                 ro("~/.gemini/trustedFolders.json").blocked().private(&GEMINI_TRUSTED_FOLDERS),
-                ro("~/.gemini/trusted_hooks.json"),
+                ro("~/.gemini/trusted_hooks.json").blocked(),
                 ro("~/.gemini/acknowledgments"),
             ],
         ),
@@ -228,7 +250,11 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Cursor",
             "Cursor, \"Hooks\" and \"MCP\"",
-            &[ro("~/.cursor/mcp.json"), ro("~/.cursor/hooks.json"), ro("~/.cursor/hooks/").blocked()],
+            &[
+                ro("~/.cursor/mcp.json").blocked(),
+                ro("~/.cursor/hooks.json").blocked(),
+                ro("~/.cursor/hooks/").blocked(),
+            ],
         ),
         group(
             "Cursor",
@@ -251,6 +277,29 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Cursor",
             "Cursor: the editor shares the folder",
             &[ro("~/.cursor/extensions/").blocked(), ro("~/.cursor/argv.json")],
+        ),
+        group(
+            "Kimi Code CLI",
+            "Kimi Code CLI, \"Data locations\": sessions, the login, logs",
+            &[rw("~/.kimi-code").create_for("kimi")],
+        ),
+        // Not blocked: the first start creates the first two, and `rg` and `fd` are downloaded to
+        // `bin`.
+        group(
+            "Kimi Code CLI",
+            "Kimi Code CLI, \"Configuration files\": hooks, servers, permissions, an editor; tools that it runs",
+            &[ro("~/.kimi-code/config.toml"), ro("~/.kimi-code/tui.toml"), ro("~/.kimi-code/bin")],
+        ),
+        group(
+            "Kimi Code CLI",
+            "Kimi Code CLI, \"Model Context Protocol\", \"Plugins\", \"Agent Skills\", \"Agents and Sub-Agents\"",
+            &[
+                ro("~/.kimi-code/mcp.json").blocked(),
+                ro("~/.kimi-code/plugins/").blocked(),
+                ro("~/.kimi-code/skills/").blocked(),
+                ro("~/.kimi-code/agents/").blocked(),
+                ro("~/.kimi-code/AGENTS.md"),
+            ],
         ),
         group(
             "Goose",

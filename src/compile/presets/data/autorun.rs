@@ -167,6 +167,11 @@ const GROUPS: &[Group] = &[
         &[ro(".cursor/").in_use(&["~/.cursor", "~/.config/Cursor", "~/.cursor-server"])],
     ),
     group("Codex", "Codex, \"Config basics\": `.codex/config.toml` of a project", &[ro(".codex")]),
+    group(
+        "Kimi Code CLI",
+        "Kimi Code CLI, \"Model Context Protocol\": servers of the project start with a session",
+        &[ro(".kimi-code")],
+    ),
     group("several agents", "Agent Skills: `.agents/skills`", &[ro(".agents")]),
     group("Gemini CLI", "Gemini CLI, \"Configuration\": project settings", &[ro(".gemini")]),
     group("Copilot CLI", "GitHub Copilot, \"Using hooks\": `.github/hooks`", &[ro(".github/hooks")]),

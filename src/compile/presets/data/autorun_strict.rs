@@ -33,6 +33,11 @@ pub(super) const AUTORUN_STRICT: BuiltinPreset = BuiltinPreset {
         ),
         group("Cursor", "Cursor, \"Hooks\", \"MCP\", \"Rules\"", &[ro(".cursor/").blocked()]),
         group("Codex", "Codex, \"Config basics\": `.codex/config.toml` of a project", &[ro(".codex/").blocked()]),
+        group(
+            "Kimi Code CLI",
+            "Kimi Code CLI, \"Model Context Protocol\": servers of the project",
+            &[ro(".kimi-code/").blocked()],
+        ),
         group("several agents", "Agent Skills: `.agents/skills`", &[ro(".agents/").blocked()]),
         group("Gemini CLI", "Gemini CLI, \"Configuration\": project settings", &[ro(".gemini/").blocked()]),
     ],

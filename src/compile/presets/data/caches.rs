@@ -27,7 +27,13 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
         group("Cargo", "The Cargo Book, \"Cargo Home\"", &[rw("~/.cargo").create_for("cargo")]),
         group("rustup", "The rustup book, \"Environment variables\": RUSTUP_HOME", &[rw("~/.rustup")]),
         group("Gradle", "Gradle User Manual, \"Gradle-managed Directories\"", &[rw("~/.gradle").create_for("gradle")]),
-        group("Maven", "Maven, \"Settings Reference\": localRepository", &[rw("~/.m2").create_for("mvn")]),
+        // Not the folder above it, which holds settings: only these are written in ordinary use.
+        group(
+            "Maven",
+            "Maven, \"Settings Reference\": localRepository; \"Maven Wrapper\"; \"Maven Build Cache Extension\"",
+            &[rw("~/.m2/repository").create_for("mvn"), rw("~/.m2/wrapper").create_for("mvn"), rw("~/.m2/build-cache")],
+        ),
+        group("mvnd", "Apache Maven Daemon, README: logs, and the registry", &[rw("~/.m2/mvnd").create_for("mvnd")]),
         // Not the folder above it: that one is on PATH, so any new file in it would be a command.
         group("pnpm", "pnpm, \"Settings\": storeDir", &[rw("~/.local/share/pnpm/store").create_for("pnpm")]),
         // Not the folder above it: Yarn 1 has programs on PATH there.
@@ -97,20 +103,11 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
             &[exclude("~/.cache/bazel/*/*/server").fresh()],
         ),
         group("Gradle", "Gradle User Manual, \"Toolchains\": downloaded JDKs", &[ro("~/.gradle/jdks")]),
+        // The home is read-only by `@base`. These stay so when somebody opens `~/.m2`.
         group(
             "Maven",
-            "Maven, \"Settings Reference\": profiles and mirrors of each build",
-            &[ro("~/.m2/settings.xml").blocked(), ro("~/.m2/settings-security.xml")],
-        ),
-        group("Maven", "Maven, \"Using Toolchains\": which JDK is run", &[ro("~/.m2/toolchains.xml").blocked()]),
-        group(
-            "Maven",
-            "Maven 4: extensions and properties of the user",
-            &[
-                ro("~/.m2/extensions.xml").blocked(),
-                ro("~/.m2/maven.properties").blocked(),
-                ro("~/.m2/maven-user.properties").blocked(),
-            ],
+            "Maven, \"Settings Reference\", \"Using Toolchains\"; Maven 4, extensions and properties of the user",
+            &[ro("~/.m2/*.xml"), ro("~/.m2/*.properties")],
         ),
         group(
             "Corepack",

@@ -268,6 +268,9 @@ pub struct VariableGroup {
 pub enum VariableEffect {
     /// They look like credentials, and do not pass.
     Drop,
+    /// Each is `*_` and a word. Names that are the word, or end in `_` and the word, in whatever
+    /// case, look like credentials, and do not pass (SPEC E11).
+    DropWord,
     /// They pass although they look like credentials.
     Keep,
     /// They get a value, unless the caller has them, where this program is on PATH, or always (SPEC

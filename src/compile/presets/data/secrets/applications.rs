@@ -5,17 +5,29 @@ use super::super::{Group, exclude, group};
 pub(super) const APPLICATIONS: &[Group] = &[
     group(
         "KeePass",
-        "KeePassXC User Guide: databases; \"Passwords\" is the name that it proposes",
+        "KeePassXC User Guide, \"Creating Your First Database\": `.kdbx` wherever its user saves it",
         &[
-            exclude("~/Passwords.kdbx"),
-            exclude("~/Database.kdbx"),
+            // The folders where people keep and synchronise theirs; a walk of the home would take
+            // too long.
+            exclude("~/*.kdbx"),
+            exclude("~/Desktop/*.kdbx"),
             exclude("~/Documents/*.kdbx"),
+            exclude("~/Downloads/*.kdbx"),
+            exclude("~/Dropbox/*.kdbx"),
+            exclude("~/Nextcloud/*.kdbx"),
+            exclude("~/OneDrive/*.kdbx"),
+            exclude("~/Sync/*.kdbx"),
             exclude("**/*.kdbx"),
             exclude("~/.keepass"),
             exclude("~/.config/KeePass"),
             exclude("~/.config/keepassxc"),
             exclude("~/.cache/keepassxc"),
         ],
+    ),
+    group(
+        "Flatpak, Snap",
+        "flatpak-run(1), snapd, \"Data locations\": the data of each application, with its sessions",
+        &[exclude("~/.var/app"), exclude("~/snap")],
     ),
     group(
         "1Password",
@@ -31,8 +43,6 @@ pub(super) const APPLICATIONS: &[Group] = &[
             exclude("~/.config/rbw"),
             exclude("~/.local/share/rbw"),
             exclude("~/.cache/rbw"),
-            exclude("~/.var/app/com.bitwarden.desktop"),
-            exclude("~/snap/bitwarden"),
         ],
     ),
     group(
@@ -53,12 +63,7 @@ pub(super) const APPLICATIONS: &[Group] = &[
     group(
         "authenticators",
         "google-authenticator(1), pam_u2f(8), Authy: secrets of a second factor",
-        &[
-            exclude("~/.google_authenticator"),
-            exclude("~/.config/Yubico"),
-            exclude("~/.config/Authy Desktop"),
-            exclude("~/.var/app/com.belmoussaoui.Authenticator"),
-        ],
+        &[exclude("~/.google_authenticator"), exclude("~/.config/Yubico"), exclude("~/.config/Authy Desktop")],
     ),
     group(
         "GNOME Keyring, KWallet",
@@ -81,6 +86,21 @@ pub(super) const APPLICATIONS: &[Group] = &[
         "geth, \"Data Directory\": keystore; Foundry, `cast wallet`; Brownie, \"Account Management\"",
         &[exclude("~/.ethereum"), exclude("~/.foundry/keystores"), exclude("~/.brownie/accounts")],
     ),
+    group(
+        "Sui, NEAR",
+        "Sui CLI, \"keytool\": sui.keystore; near-cli-rs, README: keys of accounts",
+        &[exclude("~/.sui/sui_config/sui.keystore"), exclude("~/.near-credentials")],
+    ),
+    group(
+        "Daedalus, Wasabi, Sparrow, Atomic",
+        "the wallets keep their data there",
+        &[
+            exclude("~/.local/share/Daedalus"),
+            exclude("~/.walletwasabi"),
+            exclude("~/.sparrow"),
+            exclude("~/.config/atomic"),
+        ],
+    ),
     group("Electrum", "Electrum, FAQ: wallets", &[exclude("~/.electrum")]),
     group("Solana", "Solana CLI, \"File System Wallets\": id.json", &[exclude("~/.config/solana/id.json")]),
     group(
@@ -93,37 +113,15 @@ pub(super) const APPLICATIONS: &[Group] = &[
         "the applications keep their data there",
         &[exclude("~/.config/Exodus"), exclude("~/.config/Ledger Live"), exclude("~/.config/@trezor")],
     ),
-    group(
-        "Slack",
-        "Slack for Linux: cookies and tokens",
-        &[exclude("~/.config/Slack"), exclude("~/.var/app/com.slack.Slack"), exclude("~/snap/slack")],
-    ),
-    group(
-        "Signal",
-        "Signal Desktop: messages and their key",
-        &[exclude("~/.config/Signal"), exclude("~/.var/app/org.signal.Signal")],
-    ),
+    group("Slack", "Slack for Linux: cookies and tokens", &[exclude("~/.config/Slack")]),
+    group("Signal", "Signal Desktop: messages and their key", &[exclude("~/.config/Signal")]),
     group(
         "Discord",
         "Discord: tokens in local storage",
-        &[
-            exclude("~/.config/discord"),
-            exclude("~/.config/discordcanary"),
-            exclude("~/.config/vesktop"),
-            exclude("~/.var/app/com.discordapp.Discord"),
-            exclude("~/snap/discord"),
-        ],
+        &[exclude("~/.config/discord"), exclude("~/.config/discordcanary"), exclude("~/.config/vesktop")],
     ),
-    group(
-        "Telegram",
-        "Telegram Desktop: tdata",
-        &[exclude("~/.local/share/TelegramDesktop"), exclude("~/.var/app/org.telegram.desktop")],
-    ),
-    group(
-        "Element",
-        "Element Desktop, README: user data",
-        &[exclude("~/.config/Element"), exclude("~/.var/app/im.riot.Riot")],
-    ),
+    group("Telegram", "Telegram Desktop: tdata", &[exclude("~/.local/share/TelegramDesktop")]),
+    group("Element", "Element Desktop, README: user data", &[exclude("~/.config/Element")]),
     group(
         "Teams, Zoom, Skype",
         "the applications keep their sessions there",
@@ -185,6 +183,11 @@ pub(super) const APPLICATIONS: &[Group] = &[
             exclude("~/.getmail"),
         ],
     ),
+    group(
+        "Proton Mail Bridge",
+        "Proton Mail Bridge, README, \"Files\": the vault, and mail that it keeps",
+        &[exclude("~/.config/protonmail"), exclude("~/.local/share/protonmail")],
+    ),
     group("mail", "mbsync(1), postfix: folders with mail", &[exclude("~/.mail"), exclude("~/Maildir")]),
     group(
         "DBeaver",
@@ -211,15 +214,16 @@ pub(super) const APPLICATIONS: &[Group] = &[
             exclude("~/.config/beekeeper-studio"),
         ],
     ),
-    group(
-        "Postman",
-        "Postman, \"Install\": local data",
-        &[exclude("~/.config/Postman"), exclude("~/snap/postman"), exclude("~/.var/app/com.getpostman.Postman")],
-    ),
+    group("Postman", "Postman, \"Install\": local data", &[exclude("~/.config/Postman")]),
     group(
         "Insomnia, Bruno",
         "\"Insomnia data directory\"; Bruno: secrets.json",
         &[exclude("~/.config/Insomnia"), exclude("~/.config/bruno")],
+    ),
+    group(
+        "GitKraken",
+        "GitKraken: profiles hold tokens of hosting services",
+        &[exclude("~/.gitkraken"), exclude("~/.config/GitKraken")],
     ),
     group("FileZilla", "FileZilla: sitemanager.xml", &[exclude("~/.config/filezilla"), exclude("~/.filezilla")]),
     group(
@@ -243,9 +247,6 @@ pub(super) const APPLICATIONS: &[Group] = &[
             exclude("~/.librewolf"),
             exclude("~/.zen"),
             exclude("~/.thunderbird"),
-            exclude("~/snap/firefox"),
-            exclude("~/.var/app/org.mozilla.firefox"),
-            exclude("~/.var/app/org.mozilla.Thunderbird"),
         ],
     ),
     group(
@@ -260,11 +261,6 @@ pub(super) const APPLICATIONS: &[Group] = &[
             exclude("~/.config/microsoft-edge"),
             exclude("~/.config/vivaldi"),
             exclude("~/.config/opera"),
-            exclude("~/snap/chromium"),
-            exclude("~/.var/app/org.chromium.Chromium"),
-            exclude("~/.var/app/com.google.Chrome"),
-            exclude("~/.var/app/com.brave.Browser"),
-            exclude("~/.var/app/com.microsoft.Edge"),
         ],
     ),
     // `@caches` would open them.

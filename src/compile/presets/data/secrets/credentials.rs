@@ -54,6 +54,11 @@ pub(super) const CREDENTIALS: &[Group] = &[
         &[exclude("~/.config/uv/uv.toml").redacted(CredentialFile::Urls)],
     ),
     group(
+        "conda",
+        "conda, \"Using the .condarc conda configuration file\": credentials in URLs of channels and proxies",
+        &[exclude("~/.condarc").redacted(CredentialFile::Urls)],
+    ),
+    group(
         "GitHub Copilot",
         "GitHub Copilot plugins: OAuth tokens in `hosts.json` and `apps.json`",
         &[exclude("~/.config/github-copilot/*.json")],
@@ -116,6 +121,15 @@ pub(super) const CREDENTIALS: &[Group] = &[
     group("kubectl", "Kubernetes, \"Organizing Cluster Access Using kubeconfig Files\"", &[exclude("~/.kube")]),
     group("Google Cloud CLI", "gcloud, `gcloud topic configurations`", &[exclude("~/.config/gcloud")]),
     group("Vault", "Vault, \"Token helpers\"", &[exclude("~/.vault-token")]),
+    group("Cloud Foundry CLI", "cf, `cf help`, CF_HOME: tokens", &[exclude("~/.cf/config.json").reads_as("{}\n")]),
+    group("Teleport", "tsh, \"TELEPORT_HOME\": keys and certificates of the session", &[exclude("~/.tsh")]),
+    group("Chef", "Chef, \"Set up knife\": keys of clients, and credentials", &[exclude("~/.chef")]),
+    group("saml2aws", "saml2aws, README, \"Configuring IDP Accounts\"", &[exclude("~/.saml2aws")]),
+    group(
+        "minikube",
+        "minikube, \"Certificates\": keys of the authority and of clients, in the folder of each profile",
+        &[exclude("~/.minikube")],
+    ),
     group(
         "git",
         "git-credential-store(1), FILES",
@@ -127,6 +141,8 @@ pub(super) const CREDENTIALS: &[Group] = &[
     // `~/.cargo` the cache. They read as empty, because cargo and twine stop at one that they
     // may not open, and docker complains. JSON is an empty object.
     group("curl, ftp", "netrc(5)", &[exclude("~/.netrc").reads_as_empty()]),
+    // curl goes on without a file that it may not open.
+    group("curl", "curl(1), --config and --user: passwords in the default file", &[exclude("~/.curlrc")]),
     group("Docker", "docker(1), \"Configuration files\": auths", &[exclude("~/.docker/config.json").reads_as("{}\n")]),
     group("twine", "Python Packaging User Guide, \"The .pypirc file\"", &[exclude("~/.pypirc").reads_as_empty()]),
     group(
@@ -225,6 +241,12 @@ pub(super) const CREDENTIALS: &[Group] = &[
         "Terraform",
         "Terraform, \"terraform login\": credentials.tfrc.json",
         &[exclude("~/.terraform.d/credentials.tfrc.json").reads_as("{}\n")],
+    ),
+    // Terraform 1.11 stops at one that it may not open.
+    group(
+        "Terraform",
+        "Terraform, \"CLI Configuration File\": tokens in `credentials` blocks",
+        &[exclude("~/.terraformrc").reads_as_empty()],
     ),
     group(
         "Pulumi",

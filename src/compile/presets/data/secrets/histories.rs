@@ -27,6 +27,7 @@ pub(super) const HISTORIES: &[Group] = &[
             exclude("~/.ash_history"),
             exclude("~/.history"),
             exclude("~/.config/nushell/history.txt").reads_as_empty(),
+            exclude("~/.config/nushell/history.sqlite3"),
             exclude("~/.local/share/powershell/PSReadLine/ConsoleHost_history.txt").reads_as_empty(),
         ],
     ),
@@ -36,6 +37,7 @@ pub(super) const HISTORIES: &[Group] = &[
         &[exclude("~/.local/share/atuin"), exclude("~/.local/share/mcfly"), exclude("~/.mcfly")],
     ),
     group("Python", "Python, site: .python_history", &[exclude("~/.python_history")]),
+    group("IPython", "IPython, \"HistoryManager\": history.sqlite", &[exclude("~/.ipython/profile_*/history.sqlite")]),
     group("Node.js", "Node.js, \"REPL\": NODE_REPL_HISTORY", &[exclude("~/.node_repl_history")]),
     group(
         "Ruby",

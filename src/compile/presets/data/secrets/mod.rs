@@ -11,7 +11,7 @@ mod histories;
 
 pub(crate) use copies::PUBLIC_ENV;
 
-use super::VariableEffect::Drop;
+use super::VariableEffect::{Drop, DropWord};
 use super::{BuiltinPreset, Group, RelativeTo, variables};
 
 const PARTS: [&[Group]; 4] =
@@ -57,44 +57,36 @@ pub(super) const SECRETS: BuiltinPreset = BuiltinPreset {
     ],
     groups: &GROUPS,
     variables: &[
+        // Not `*_KEY`, which names too much else: `GPG_KEY` of Python's images is a fingerprint.
         variables(
-            Drop,
+            DropWord,
             "all",
             "names that programs and CI services use for tokens, passwords and keys",
             &[
-                "TOKEN",
-                "PASSWORD",
-                "API_KEY",
-                "APIKEY",
-                "SECRET_KEY",
-                "PRIVATE_KEY",
-                "ACCESS_KEY",
-                "ENCRYPTION_KEY",
-                "*_ENCRYPTION_KEY",
-                "*_JWT",
-                "STRIPE_KEY",
                 "*_TOKEN",
-                "*_token",
-                "*_password",
-                "*_PASS",
                 "*_SECRET",
-                "*_SECRET_KEY",
-                "*_PASSWORD",
+                "*_PASS",
                 "*_PASSWD",
+                "*_PASSWORD",
                 "*_PASSPHRASE",
-                "*_API_KEY",
-                "*_APIKEY",
-                "*_ACCESS_KEY",
-                "*_PRIVATE_KEY",
                 "*_CREDENTIALS",
+                "*_JWT",
                 "*_PAT",
+                "*_APIKEY",
+                "*_API_KEY",
+                "*_ACCESS_KEY",
+                "*_ENCRYPTION_KEY",
+                "*_MASTER_KEY",
+                "*_PRIVATE_KEY",
+                "*_SECRET_KEY",
             ],
         ),
+        variables(Drop, "Stripe", "Stripe, \"API keys\": the name that guides use", &["STRIPE_KEY"]),
         variables(
             Drop,
             "AWS CLI",
             "AWS CLI, \"Environment variables to configure the AWS CLI\"",
-            &["AWS_ACCESS_KEY_ID", "AWS_SECURITY_TOKEN"],
+            &["AWS_ACCESS_KEY_ID"],
         ),
         variables(Drop, "PostgreSQL", "PostgreSQL, \"libpq: Environment Variables\"", &["PGPASSWORD"]),
         variables(Drop, "MySQL", "MySQL Reference Manual, \"Environment Variables\"", &["MYSQL_PWD"]),
