@@ -60,6 +60,8 @@ pub struct Injection {
     /// Nothing is injected if one of these paths exists.
     pub unless: &'static [&'static str],
     pub layer: LayerKind,
+    /// Where the content was written.
+    pub from_origin: Origin,
     pub origin: Origin,
 }
 
@@ -241,8 +243,9 @@ fn written_injections(layer: &Layer) -> impl Iterator<Item = Injection> {
             (None, Some(text)) => InjectedContent::Text(text.as_bytes().into()),
             (None, None) => return None,
         };
-        let (to, base, origin) = (entry.to.clone(), layer.base.clone(), entry.origin.clone());
-        Some(Injection { content, to, base, unless: &[], layer: layer.kind, origin })
+        let (to, base, layer) = (entry.to.clone(), layer.base.clone(), layer.kind);
+        let (from_origin, origin) = (entry.from_origin.clone(), entry.origin.clone());
+        Some(Injection { content, to, base, unless: &[], layer, from_origin, origin })
     })
 }
 

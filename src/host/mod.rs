@@ -333,6 +333,11 @@ impl Host {
         answer
     }
 
+    /// Whether this process may read the file at `path`.
+    pub fn can_read(&self, path: &AbsPath) -> bool {
+        access(&*self.reached(path.as_path()), Access::READ_OK).is_ok()
+    }
+
     /// The file that `path` leads to, if this process may execute it.
     pub fn program(&self, path: &Path) -> Option<Resolved> {
         let found = self.resolve(path).ok().filter(|found| found.kind == Some(FileKind::File))?;

@@ -66,6 +66,7 @@ mitigations! {
     InjectedReadOnly = "injected-read-only", "The command cannot write through an injected file.";
     InjectedSources = "injected-sources", "What is hidden cannot be injected elsewhere.";
     InjectedUntracked = "injected-untracked", "Nothing is injected at a path that git tracks.";
+    ProjectMarkers = "project-markers", "No placeholder makes the folder around it a project.";
     InjectedIgnored = "injected-ignored", "git inside leaves injected files alone.";
     HardLinks = "hard-links", "A protected file with another name is refused.";
     BindAliases = "bind-aliases", "An excluded path does not show through another mount.";

@@ -38,6 +38,22 @@ cases! {
     // SPEC J4
     InjectionRefused our_state_is_no_target
         inject(["home/u/proj/a", "home/u/.local/state/agent-sandbox/"], "a", "~/.local/state/agent-sandbox/trust/x");
+    // SPEC J4
+    InjectionRefused a_policy_is_no_target inject(["home/u/proj/a"], "a", "sub/.agent-sandbox.toml");
+    InjectionRefused a_git_directory_is_no_target inject(["home/u/proj/a"], "a", "sub/.git");
+    InjectionRefused nothing_makes_a_git_directory inject(["home/u/proj/a"], "a", "sub/.git/info/x");
+    // SPEC J4
+    InjectionRefused a_gitignore_takes_it_out {
+        let tree = Tree::new(["home/u/proj/tracked", "home/u/proj/a", "home/u/proj/sub/x"]);
+        tree.track("home/u/proj");
+        fs::write(tree.real("home/u/proj/sub/.gitignore"), "*\n!*.md\n").unwrap();
+        compiled(&tree, &Request { inject: vec![("a".into(), "sub/CLAUDE.md".into())], ..Request::default() })
+    };
+    InjectionRefused the_own_part_of_proc_is_no_target inject(["home/u/proj/a"], "a", "/proc/self/x");
+    // SPEC J4
+    InjectionRefused a_link_into_proc_is_no_target
+        inject(["home/u/proj/a", "etc/mtab -> ../proc/self/mounts", "proc/self -> 1"], "a", "/etc/mtab");
+    InjectionRefused links_in_a_circle inject(["home/u/proj/a", "home/u/proj/b -> c", "home/u/proj/c -> b"], "a", "b");
     InjectionRefused the_list_of_git_is_no_target inject(["home/u/proj/a"], "a", ".git/info/exclude");
     // SPEC J4
     InjectionRefused a_link_that_can_be_replaced_leads_nowhere
@@ -72,8 +88,11 @@ cases! {
         fs::hard_link(tree.real("home/u/proj/.env"), tree.real("home/u/proj/other")).unwrap();
         compiled(&tree, &Request { inject: vec![("a".into(), ".env".into())], ..Request::default() })
     };
+    LiteralPath the_home_of_another_user_in_a_source inject([], "~nobody/a", "b");
     LiteralPath a_variable_in_a_target_is_not_expanded inject(["home/u/proj/a"], "a", "$HOME/b");
 
+    // SPEC J3
+    InjectionSkipped an_empty_folder_brings_nothing inject(["home/u/proj/a/"], "a", "b");
     // SPEC J3
     InjectionSkipped of_a_large_folder_not_all_is_injected {
         let tree = tree(["home/u/proj/out/"]);

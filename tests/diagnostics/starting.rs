@@ -151,6 +151,12 @@ cases! {
     IncompleteForm a_script_is_not_confined_before_bwrap_starts
         one(incomplete(&needing(&tree(["home/u/.netrc"]), ""), PrintForm::Shell).unwrap());
 
+    // SPEC J5
+    IncompleteForm a_pasted_command_leaves_the_mount_points_of_injections one(incomplete(
+        &needing(&tree(["home/u/proj/a"]), "[[inject]]\nfrom = \"a\"\nto = \"sub/b\"\n"),
+        PrintForm::Shell,
+    ).unwrap());
+
     SandboxLost bwrap_is_not_to_be_killed killed_bwrap();
 
     OutputFailed a_result_that_could_not_be_written_is_not_taken_for_complete full_disk();

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -30,6 +31,11 @@ for_both!(
     a_harness_shows_the_instructions_where_the_agent_looks,
     a_file_beside_an_injected_one_is_reported,
     an_injected_program_is_found,
+    a_closed_source_is_refused,
+    a_file_and_a_folder_at_one_target_are_refused,
+    a_submodule_has_its_own_index,
+    a_link_that_shows_the_skills_already_is_no_problem,
+    a_placeholder_of_another_run_is_no_project,
 );
 
 const EXAMPLE: &str = include_str!("../../examples/inject.toml");
@@ -196,10 +202,87 @@ fn git_of_the_host_and_inside_see_nothing_of_it(place: &Place) {
     outside(place, &place.project(), "git init -q; echo x >x; git add x; git commit -qm first");
     let inject = "[[inject]]\nfrom = 'x'\nto = 'CLAUDE.md'\n[[inject]]\nfrom = 'x'\nto = '.claude/skills/a/SKILL.md'\n";
     place.write("home/.config/agent-sandbox/config.toml", inject);
+    // None of these lines takes an injected path out of git's list.
+    write(place, ".gitignore", "/*\n!*/\n!/x\n!/src/**\n!/.gitignore\n");
+    outside(place, &place.project(), "git add .gitignore; git commit -qm second");
     let script =
         "cat CLAUDE.md .claude/skills/a/SKILL.md; git status --porcelain; git add -A; git diff --cached --name-only";
     assert_eq!(shell(place, script), "x\nx\n");
     assert_eq!(outside(place, &place.project(), "git status --porcelain"), "");
+}
+
+/// The superproject knows nothing below it, and git adds nothing there.
+// SPEC J4
+fn a_submodule_has_its_own_index(place: &Place) {
+    let make = "git init -q; git init -q sub; cd sub; echo x >x; git add x; git commit -qm first; cd ..; git add sub";
+    outside(place, &place.project(), &format!("{make} 2>/dev/null; git commit -qm first"));
+    policy(place, "[[inject]]\ntext = 'injected'\nto = 'sub/new'\n");
+    let script = "cat sub/new; git add -A; git -C sub add -A; git status --porcelain; git -C sub status --porcelain";
+    assert_eq!(shell(place, script), "injected");
+    policy(place, "[[inject]]\ntext = 'injected'\nto = 'sub/x'\n");
+    failed(&run(place, &["--", "true"]), 125, "git tracks");
+}
+
+// SPEC J4
+fn a_closed_source_is_refused(place: &Place) {
+    if place.uid == 0 {
+        return;
+    }
+    write(place, ".agent-sandbox.toml", "[[inject]]\nfrom = 'closed'\nto = 'x'\n");
+    write(place, "closed", "");
+    outside(place, &place.project(), "chmod 0200 closed");
+    let output = run(place, &["--", "true"]);
+    failed(&output, 125, "cannot be read");
+    assert!(stderr(&output).contains("toml:2:8"), "{}", stderr(&output));
+}
+
+// SPEC J4
+fn a_file_and_a_folder_at_one_target_are_refused(place: &Place) {
+    policy(place, "");
+    write(place, "folder/a", "a");
+    write(place, "file", "b");
+    let start = |inject: &'static str| {
+        let mut first = sandbox(place);
+        Waiting::start_with(first.args(["--inject", inject, "--", "sh", "-c", "echo started; cat >/dev/null"]))
+    };
+    let first = start("folder:x");
+    failed(&run(place, &["--inject", "file:x", "--", "true"]), 125, "another run keeps a folder at");
+    first.end("");
+    let first = start("file:x");
+    failed(&run(place, &["--inject", "folder:x", "--", "true"]), 125, "a file is on the way");
+    first.end("");
+}
+
+// SPEC J9
+fn a_link_that_shows_the_skills_already_is_no_problem(place: &Place) {
+    write(place, ".agents/skills/a/SKILL.md", "a");
+    write(place, ".claude/x", "");
+    outside(place, &place.project(), "ln -s ../.agents/skills .claude/skills");
+    let output = run(place, &["--preset", "harness/claude", "--", "cat", ".claude/skills/a/SKILL.md"]);
+    assert_eq!((stdout(&output), stderr(&output)), ("a".to_owned(), String::new()));
+}
+
+/// The marker of a project counts above the working directory, and what a run puts up is none.
+// SPEC L3, M7
+fn a_placeholder_of_another_run_is_no_project(place: &Place) {
+    let blocks = "[filesystem]\nrw = ['..']\nro = [{ path = '../.agent-sandbox.toml', if-missing = 'block' }]\n";
+    write(place, "one/blocks.toml", blocks);
+    write(place, "two/x", "");
+    let start = |folder: &str| {
+        let mut command = sandbox(place);
+        command.current_dir(place.project().join(folder));
+        command
+    };
+    let script = "echo started; cat >/dev/null";
+    let first = Waiting::start_with(start("one").args(["--config", "blocks.toml", "--", "sh", "-c", script]));
+    assert!(place.project().join(".agent-sandbox.toml").exists());
+    let write = |command: &mut Command| command.args(["--", "sh", "-c", "echo x >../planted"]).output().unwrap();
+    assert!(!write(&mut start("two")).status.success());
+    first.end("");
+    assert!(!place.project().join("planted").exists());
+    // A file of the user is one.
+    fs::write(place.project().join(".agent-sandbox.toml"), "").unwrap();
+    succeeded(write(&mut start("two")));
 }
 
 // SPEC J4

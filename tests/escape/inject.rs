@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use crate::outcome::Verdict;
-use crate::scene::{BASE_ONLY, CANARY, DEFAULTS, ORIGINAL, Scene};
+use crate::scene::{BASE_ONLY, CANARY, DEFAULTS, ORIGINAL, Running, Scene};
 
 everywhere!("injected-read-only": writing_through_an_injected_file, writing_into_an_injected_folder);
 everywhere!("pins": replacing_the_folder_of_an_injected_file);
@@ -14,7 +14,10 @@ everywhere!("injected-ignored":
     committing_an_injected_text,
     committing_one_in_a_nested_repository,
     committing_one_where_the_list_of_ignored_files_is_a_link,
+    committing_one_that_gitignore_takes_out,
+    committing_one_of_two_in_linked_work_trees,
 );
+everywhere!("project-markers": raising_the_root_of_another_run);
 everywhere!("injected-untracked": committing_an_injection_over_a_tracked_file);
 everywhere!("restore": reading_the_file_under_an_injection_that_the_user_saved_again);
 for_everybody!("trust": injecting_instructions_outside_of_the_project);
@@ -123,6 +126,53 @@ fn committing_one_where_the_list_of_ignored_files_is_a_link(scene: &Scene) -> Ve
     scene.host(&["ln", "-sf", "../../ignored", ".git/info/exclude"]);
     scene.policy(DEFAULTS, "[[inject]]\ntext = 'injected'\nto = 'docs/CLAUDE.md'");
     commit_all(scene, ".", "docs/CLAUDE.md", "git cannot be told")
+}
+
+/// A `.gitignore` outranks git's list, where the injected path is named.
+// SPEC J4
+fn committing_one_that_gitignore_takes_out(scene: &Scene) -> Verdict {
+    repository(scene, ".");
+    scene.write(".gitignore", "*.local\n!CLAUDE.*\n");
+    scene.policy(DEFAULTS, "[[inject]]\ntext = 'injected'\nto = 'docs/CLAUDE.md'");
+    commit_all(scene, ".", "docs/CLAUDE.md", "has a line with `!`")
+}
+
+/// Both work trees read one list, at which one file can be mounted.
+// SPEC J6
+fn committing_one_of_two_in_linked_work_trees(scene: &Scene) -> Verdict {
+    repository(scene, ".");
+    scene.host(&["git", "worktree", "add", "-q", "wt"]);
+    scene.write(".git/info/exclude", "/wt\n");
+    let inject = |to: &str| format!("[[inject]]\ntext = 'injected'\nto = '{to}'\n");
+    scene.policy(DEFAULTS, &(inject("one.md") + &inject("wt/two.md")));
+    let linked = commit_all(scene, "wt", "two.md", "git tracks");
+    match commit_all(scene, ".", "one.md", "git tracks") {
+        Verdict::Held(_) => linked,
+        broken => broken,
+    }
+}
+
+/// The placeholder of the first run would be a project's marker to the second one.
+// SPEC J4, M7
+fn raising_the_root_of_another_run(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "");
+    scene.write("one/source", "");
+    scene.mkdir("two");
+    let start = |folder: &str, flags: &[&str], script: &str| {
+        let mut command = scene.product();
+        command.current_dir(scene.project().join(folder)).args(flags).args(["--", "sh", "-c", script]);
+        Running::start(command)
+    };
+    let wait = "touch started; while ! test -e stop; do sleep 0.1; done; echo done";
+    let mut first = start("one", &["--inject", "source:../.git"], wait);
+    if scene.is_control() {
+        first.until("started", || scene.project().join("one/started").exists());
+    }
+    start("two", &[], "touch ../planted; echo done").wait().completed();
+    scene.write("one/stop", "");
+    let ran = first.wait();
+    ran.refused_or_completed("would make the folder around it a project");
+    Verdict::broken_if(scene.project().join("planted").exists(), ran.err)
 }
 
 // SPEC J4

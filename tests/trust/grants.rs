@@ -76,7 +76,9 @@ fn a_limit_that_is_raised_needs_consent_for_that_much() {
 fn an_injection_is_a_grant_outside_of_the_project() {
     let text = |to: &str| format!("[[inject]]\ntext = 'x'\nto = '{to}'\n");
     assert_opens(&tree(), &text("CLAUDE.md"), &[]);
-    assert_opens(&tree(), &text(".git/config"), &[]);
+    let repository = tree();
+    repository.add("home/u/proj/.git/config");
+    assert_opens(&repository, &text(".git/config"), &[]);
     let elsewhere = "`/home/u/new/x`: reads as something else, which is injected there (.agent-sandbox.toml:3:6)";
     assert_opens(&tree(), &text("~/new/x"), &[elsewhere]);
     // With presets that the file names, too, which resolves them anew.

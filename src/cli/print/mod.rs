@@ -67,13 +67,20 @@ pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
             ("prints shell text, and this needs more", [needs, before].concat(), help.to_owned())
         }
         PrintForm::Shell | PrintForm::Script => {
-            let help = match supervised(argv).is_empty() {
-                true => {
+            // The script puts placeholders up.
+            let made = if form == PrintForm::Shell { made_by_bwrap(argv) } else { Vec::new() };
+            let made = counted("a placeholder at", "placeholders at", few(made));
+            let help = match (supervised(argv).is_empty(), &made) {
+                (false, _) => "run it with `agent-sandbox -- COMMAND`: a supervisor enforces these limits",
+                (true, Some(_)) => "use `--print-args=script`, which puts them up and removes them",
+                (true, None) => {
                     "use `--print-args=json`, which carries everything, or leave out `--no-guard`: the guard does this"
                 }
-                false => "run it with `agent-sandbox -- COMMAND`: a supervisor enforces these limits",
             };
-            ("prints shell text, and a run does more than a shell can", before, help.to_owned())
+            let made =
+                made.map(|list| format!("{list} (bwrap alone makes an empty file or folder there, and leaves it)"));
+            let needs = made.into_iter().chain(before).collect();
+            ("prints shell text, and a run does more than a shell can", needs, help.to_owned())
         }
         PrintForm::Json | PrintForm::Annotated => return None,
     };
@@ -103,11 +110,7 @@ fn needs(argv: &Argv) -> Vec<String> {
     let descriptors = counted("file descriptor", "file descriptors", descriptors);
     let create = argv.create.iter().map(|path| format!("`{path}`")).collect();
     let files = argv.new_files.iter().map(|file| format!("`{}`", file.path)).collect();
-    let mut placeholders: Vec<String> = argv.placeholders.iter().map(|one| format!("`{}`", one.path)).collect();
-    if placeholders.len() > 3 {
-        let more = placeholders.split_off(2).len();
-        placeholders.push(format!("{more} more"));
-    }
+    let placeholders = few(argv.placeholders.iter().map(|one| format!("`{}`", one.path)).collect());
     let mut needs = Vec::new();
     needs.extend(descriptors.map(|list| format!("{list} open on the content that `json` shows")));
     needs.extend(counted("the directory", "the directories", create));
@@ -115,6 +118,25 @@ fn needs(argv: &Argv) -> Vec<String> {
     needs.extend(environment::needs(&argv.environment));
     needs.extend(counted("the placeholder", "the placeholders", placeholders));
     needs
+}
+
+/// The placeholders over which something is injected. Where they are missing, bwrap makes the mount
+/// point, and nobody removes it.
+fn made_by_bwrap(argv: &Argv) -> Vec<String> {
+    let makes = |path: &AbsPath| {
+        let mut injections = argv.operations.iter().filter(|operation| operation.purpose == Purpose::Injection);
+        injections.any(|operation| operation.words.last().is_some_and(|last| last == path.as_os_str()))
+    };
+    argv.placeholders.iter().filter(|one| makes(&one.path)).map(|one| format!("`{}`", one.path)).collect()
+}
+
+/// At most three: the first two, and the number of the others.
+fn few(mut list: Vec<String>) -> Vec<String> {
+    if list.len() > 3 {
+        let more = list.split_off(2).len();
+        list.push(format!("{more} more"));
+    }
+    list
 }
 
 fn counted(one: &str, many: &str, list: Vec<String>) -> Option<String> {

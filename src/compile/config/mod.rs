@@ -302,6 +302,10 @@ pub struct InjectEntry {
     #[schemars(schema_with = "schema::path")]
     pub to: OsString,
 
+    /// Where `from` or `text` was written.
+    #[schemars(skip)]
+    pub from_origin: Origin,
+
     #[schemars(skip)]
     pub origin: Origin,
 }

@@ -8,6 +8,7 @@ mod root;
 #[cfg(test)]
 mod tests;
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
@@ -19,7 +20,7 @@ use crate::compile::Request;
 use crate::compile::config::{self, ConfigFile, Entry, InjectEntry};
 use crate::compile::presets::programs::named_by_agents;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::host::{FileKind, Host, Resolved, Session, git, passwd};
+use crate::host::{FileKind, Host, Resolved, Session, git, journal, passwd};
 use crate::policy::{AbsPath, LayerKind, Origin, Source, Sourced, escape_for_display, sha256};
 use crate::sys::ablate::{self, Mitigation};
 
@@ -149,7 +150,12 @@ impl Layers {
 pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Layers> {
     let home = home(host, session).map_err(|problem| diagnostics.push(problem)).ok()?;
     let cwd = working_directory(host, session).map_err(|problem| diagnostics.push(problem)).ok()?;
-    let search = root::search(host, &cwd, &home, diagnostics);
+    let standing = OnceCell::new();
+    let stands = |path: &AbsPath| {
+        let read = || journal::placeholder_paths(host, &resolved_state(host, session, &home));
+        !ablate::is_off(Mitigation::ProjectMarkers) && standing.get_or_init(read).binary_search(path).is_ok()
+    };
+    let search = root::search(host, &cwd, &home, &stands, diagnostics);
     let configuration = session.path_var("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
 
     let repository = git::discover(host, &search.root, &search.root_and_above, diagnostics);
@@ -239,8 +245,12 @@ fn named_state_folder(session: &Session, home: &AbsPath) -> AbsPath {
 
 /// The state folder, for subcommands that have no project. It may not exist.
 pub fn state_folder(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
-    let state = named_state_folder(session, &home(host, session)?);
-    Ok(host.resolve(state.as_path()).map_or(state, |resolved| resolved.path))
+    Ok(resolved_state(host, session, &home(host, session)?))
+}
+
+fn resolved_state(host: &Host, session: &Session, home: &AbsPath) -> AbsPath {
+    let state = named_state_folder(session, home);
+    host.resolve(state.as_path()).map_or(state, |resolved| resolved.path)
 }
 
 fn home(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
@@ -415,7 +425,7 @@ fn flag_entries(flag: &'static str, values: &[OsString]) -> Vec<Entry> {
 
 fn flag_injection(((from, to), value): (&(OsString, OsString), OsString)) -> InjectEntry {
     let origin = Origin::Flag { flag: "--inject", value };
-    InjectEntry { from: Some(from.clone()), text: None, to: to.clone(), origin }
+    InjectEntry { from: Some(from.clone()), text: None, to: to.clone(), from_origin: origin.clone(), origin }
 }
 
 fn flag_setting<T>(flag: &'static str, value: T, written: String) -> Sourced<T> {

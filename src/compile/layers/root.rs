@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::host::Host;
+use crate::host::{FileKind, Host};
 use crate::policy::AbsPath;
 
 use super::PROJECT_FILE;
@@ -21,19 +21,34 @@ pub(super) struct RootSearch {
     pub outermost: AbsPath,
 }
 
-pub(super) fn search(host: &Host, cwd: &AbsPath, home: &AbsPath, diagnostics: &mut Diagnostics) -> RootSearch {
+/// `stands` says whether a placeholder of another run is at a path.
+pub(super) fn search(
+    host: &Host,
+    cwd: &AbsPath,
+    home: &AbsPath,
+    stands: &dyn Fn(&AbsPath) -> bool,
+    diagnostics: &mut Diagnostics,
+) -> RootSearch {
     let candidates: Vec<AbsPath> = cwd.ancestors().take_while(|folder| !is_unsafe_root(folder, home)).collect();
-    let mut marked = candidates.iter().filter(|folder| has_marker(host, folder, cwd, diagnostics));
+    let mut marked = candidates.iter().filter(|folder| has_marker(host, folder, cwd, stands, diagnostics));
     let root = marked.next().unwrap_or(cwd).clone();
     let outermost = marked.last().unwrap_or(&root).clone();
     let root_and_above = candidates.iter().skip_while(|folder| **folder != root).cloned().collect();
     RootSearch { root, root_and_above, outermost }
 }
 
-fn has_marker(host: &Host, folder: &AbsPath, cwd: &AbsPath, diagnostics: &mut Diagnostics) -> bool {
+fn has_marker(
+    host: &Host,
+    folder: &AbsPath,
+    cwd: &AbsPath,
+    stands: &dyn Fn(&AbsPath) -> bool,
+    diagnostics: &mut Diagnostics,
+) -> bool {
     MARKERS.iter().any(|marker| {
         let path = folder.child(marker);
-        let found = host.exists(&path).and_then(|exists| Ok(exists && (folder == cwd || is_ours(host, &path, cwd)?)));
+        let is_placeholder = || looks_like_placeholder(host, &path) && stands(&path);
+        let is_ours = || if folder == cwd { Ok(true) } else { is_ours(host, &path, cwd) };
+        let found = host.exists(&path).and_then(|exists| Ok(exists && !is_placeholder() && is_ours()?));
         found.unwrap_or_else(|e| {
             let message = format!("cannot look for `{path}`: {}", reason(&e));
             let help = "make the folder searchable: a policy there must not go unseen";
@@ -41,6 +56,13 @@ fn has_marker(host: &Host, folder: &AbsPath, cwd: &AbsPath, diagnostics: &mut Di
             false
         })
     })
+}
+
+/// Whether nothing at `marker` says more than a placeholder does. Reading the journals of all runs
+/// is expensive, and a folder that `git init` has filled is a repository, whoever made it.
+fn looks_like_placeholder(host: &Host, marker: &AbsPath) -> bool {
+    let is_folder = matches!(host.kind(marker), Ok(Some(FileKind::Directory)));
+    host.is_empty_file(marker) || is_folder && matches!(host.exists(&marker.child("HEAD")), Ok(false))
 }
 
 /// A marker above the working directory counts if it belongs to root or to the owner of the working

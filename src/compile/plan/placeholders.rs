@@ -37,8 +37,9 @@ impl Planner<'_> {
                 false => is_covered || is_injected,
                 true => is_covered && !is_injected,
             };
-            if is_covered && let Some(seen) = exclude.seen(path) {
-                lines.extend(ignore_line(seen, decision.kind));
+            // A line of another work tree begins at the root of that one, and does no harm here.
+            if is_covered {
+                lines.extend(exclude.seen(path).flat_map(|seen| ignore_line(seen, decision.kind)));
             }
         }
         // Also without a line: a command could hide what it plants from `git status`. Where git

@@ -215,6 +215,7 @@ pub(super) fn injections(name: &str, project: &Project) -> impl Iterator<Item = 
         base: base.clone(),
         unless: entry.unless,
         layer: LayerKind::Preset,
+        from_origin: Origin::Preset { name, path: entry.to },
         origin: Origin::Preset { name, path: entry.to },
     })
 }

@@ -79,9 +79,10 @@ impl Resolver<'_> {
     }
 
     /// Refuses a text that looks like a variable or a user's home, which no rule expands (SPEC G9).
-    pub(super) fn refuse_literal(&mut self, rule: &Rule) {
+    /// Returns whether it does.
+    pub(super) fn refuse_literal(&mut self, rule: &Rule) -> bool {
         if rule.layer <= LayerKind::Preset {
-            return;
+            return false;
         }
         let text = rule.text.as_bytes();
         let (found, help) = match text {
@@ -92,7 +93,7 @@ impl Resolver<'_> {
             _ if text.windows(3).any(|part| matches!(part, [b'{' | b',', b'~', b'/'])) => {
                 ("has `~/` in braces", "write an entry for each path: `~/` is the home only at the start".to_owned())
             }
-            _ => return,
+            _ => return false,
         };
         let as_it_is = escape_for_display(&rule.text);
         let help = match pattern::has_metacharacter(&rule.text) {
@@ -100,6 +101,7 @@ impl Resolver<'_> {
             false => format!("{help}; if that is its name, write `./{as_it_is}`"),
         };
         self.report(rule, Code::LiteralPath, format!("`{as_it_is}` {found}, which rules do not expand"), help);
+        true
     }
 
     pub(super) fn report_missing(&mut self, rule: &Rule) {

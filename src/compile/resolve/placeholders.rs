@@ -21,22 +21,31 @@ pub struct NewFile {
     pub content: &'static str,
 }
 
-/// git's own list of untracked files in this work tree, `.git/info/exclude`.
+/// git's own list of untracked files, `.git/info/exclude`. All work trees of a repository share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitExclude {
     pub path: AbsPath,
     pub content: Vec<u8>,
-    pub work_tree: AbsPath,
-    pub git_dirs: [AbsPath; 2],
+    pub work_trees: Vec<ListedWorkTree>,
     /// Set if the file does not exist yet.
     pub placeholder: Option<Placeholder>,
 }
 
+/// A work tree whose paths the list names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedWorkTree {
+    pub folder: AbsPath,
+    /// Its git directory, and the one that all work trees of the repository share.
+    pub git_dirs: [AbsPath; 2],
+}
+
 impl GitExclude {
-    /// `path` relative to the work tree, if git looks at it.
-    pub fn seen<'p>(&self, path: &'p AbsPath) -> Option<&'p Path> {
-        let in_git = self.git_dirs.iter().any(|folder| path.is_within(folder));
-        path.relative_to(&self.work_tree).filter(|relative| !in_git && !relative.as_os_str().is_empty())
+    /// `path` relative to each work tree in which git looks at it.
+    pub fn seen<'p>(&self, path: &'p AbsPath) -> impl Iterator<Item = &'p Path> {
+        self.work_trees.iter().filter_map(move |tree| {
+            let in_git = tree.git_dirs.iter().any(|folder| path.is_within(folder));
+            path.relative_to(&tree.folder).filter(|relative| !in_git && !relative.as_os_str().is_empty())
+        })
     }
 }
 
@@ -146,22 +155,16 @@ impl Resolver<'_> {
         let repository = self.project.repository.as_ref()?;
         let has_git = |folder: &AbsPath| self.host.exists(&folder.child(".git")).unwrap_or(false);
         let work_tree = self.project.root.ancestors().find(has_git)?;
-        let git_dir = repository.git_dir.clone();
-        self.git_exclude_of(work_tree, git_dir, &repository.common_dir)
+        let git_dirs = [repository.git_dir.clone(), repository.common_dir.clone()];
+        self.git_exclude_of(ListedWorkTree { folder: work_tree, git_dirs })
     }
 
     /// git's list for `work_tree`. `None` where it cannot be covered.
-    pub(super) fn git_exclude_of(
-        &mut self,
-        work_tree: AbsPath,
-        git_dir: AbsPath,
-        common_dir: &AbsPath,
-    ) -> Option<GitExclude> {
-        let path = common_dir.child("info").child("exclude");
+    pub(super) fn git_exclude_of(&mut self, work_tree: ListedWorkTree) -> Option<GitExclude> {
+        let path = git_exclude_path(&work_tree);
         // A file that a symlink leads to is not ours to cover.
         let resolved = self.host.resolve(path.as_path()).ok().filter(|resolved| resolved.path == path)?;
-        let git_dirs = [git_dir, common_dir.clone()];
-        let mut exclude = GitExclude { path, content: Vec::new(), work_tree, git_dirs, placeholder: None };
+        let mut exclude = GitExclude { path, content: Vec::new(), work_trees: vec![work_tree], placeholder: None };
         let path = &exclude.path;
         if resolved.kind.is_some() && !self.stands(path) {
             match self.host.read_regular(path, LARGEST_EXCLUDE) {
@@ -184,4 +187,10 @@ impl Resolver<'_> {
         exclude.placeholder = Some(Placeholder { path: path.clone(), kind, parents, layer, origin });
         Some(exclude)
     }
+}
+
+/// The path of git's list for `work_tree`.
+pub(super) fn git_exclude_path(work_tree: &ListedWorkTree) -> AbsPath {
+    let [_, common_dir] = &work_tree.git_dirs;
+    common_dir.child("info").child("exclude")
 }

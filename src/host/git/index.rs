@@ -101,18 +101,21 @@ pub(crate) fn submodules(
     Ok(Some(found))
 }
 
-/// The names of everything that an index tracks.
-pub(crate) struct TrackedNames(Vec<Vec<u8>>);
+/// The names of everything that an index tracks, and whether each is a submodule.
+pub(crate) struct TrackedNames(Vec<(Vec<u8>, bool)>);
 
 impl TrackedNames {
-    /// Whether the index has `name`, something below it, or a folder or submodule around it.
+    /// Whether the index has `name`, something below it, or a folder around it. What is below a
+    /// submodule is a matter of its own index: git adds nothing there to this one.
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         let is_within = |inner: &[u8], outer: &[u8]| {
             inner
                 .strip_prefix(outer.strip_suffix(b"/").unwrap_or(outer))
                 .is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
         };
-        self.0.iter().any(|tracked| is_within(tracked, name) || is_within(name, tracked))
+        self.0
+            .iter()
+            .any(|(tracked, is_submodule)| is_within(tracked, name) || !is_submodule && is_within(name, tracked))
     }
 }
 
@@ -132,9 +135,12 @@ pub(crate) fn tracked_names(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath
         };
         all.push(shared);
     }
-    let names = all.iter().flat_map(|index| index.entries.iter().map(|entry| index.name_of(entry).to_vec()));
+    let names = all.iter().flat_map(|index| {
+        let is_submodule = |entry: &IndexEntry| entry.mode & FILE_TYPE == SUBMODULE;
+        index.entries.iter().map(move |entry| (index.name_of(entry).to_vec(), is_submodule(entry)))
+    });
     // An entry without a name changes one of the shared file.
-    Ok(Some(TrackedNames(names.filter(|name| !name.is_empty()).collect())))
+    Ok(Some(TrackedNames(names.filter(|(name, _)| !name.is_empty()).collect())))
 }
 
 /// Bytes from the start of an entry to its blob id: times, device, inode, mode, owner, size.

@@ -6,6 +6,7 @@
 //! Nothing here starts `git`: its configuration can name programs to run.
 
 pub(crate) mod config;
+pub(crate) mod ignore;
 pub(crate) mod index;
 mod named;
 pub(crate) mod nested;

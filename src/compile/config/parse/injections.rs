@@ -40,8 +40,10 @@ impl Walk<'_> {
             return None;
         }
         let to = read.to?;
+        let contents = [read.from.as_ref(), read.text.as_ref()].into_iter().flatten();
+        let from_origin = contents.map(|content| content.origin.clone()).next()?;
         let (from, text) = (read.from.map(|from| from.value.into()), read.text.map(|text| text.value));
         let is_one = from.is_some() != text.is_some();
-        is_one.then(|| InjectEntry { from, text, to: to.value.into(), origin: to.origin })
+        is_one.then(|| InjectEntry { from, text, to: to.value.into(), from_origin, origin: to.origin })
     }
 }

@@ -3,22 +3,33 @@
 
 mod owners;
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::compile::layers::OwnFile;
+use rustix::io::Errno;
+
+use crate::compile::layers::{OwnFile, PROJECT_FILE};
 use crate::compile::placeholder::Placeholder;
 use crate::compile::policy::{InjectedContent, Injection, Policy};
 use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::host::git::ignore::may_take_out;
 use crate::host::{FileKind, Resolved};
 use crate::policy::{AbsPath, Access, Exactness, Injected, LayerKind, Origin, Rule, escape_for_display};
 use crate::sys::ablate::{self, Mitigation};
 
+use super::placeholders::{ListedWorkTree, git_exclude_path};
 use super::{Match, Resolver, anchored, reserved};
 use owners::{Owner, Owners};
 
 /// bwrap needs time for each bind, and a command can fill a folder for the next start.
 const MOST_OF_A_FOLDER: usize = 64;
+
+/// No list of ignored files is this large.
+const LARGEST_GITIGNORE: u64 = 1 << 20;
+
+/// The number of symlinks that the kernel follows.
+const MOST_LINKS: usize = 40;
 
 /// An injection whose target does not exist on the host.
 #[derive(Clone, Debug)]
@@ -33,12 +44,18 @@ pub struct MissingTarget {
 struct Refused {
     message: String,
     help: String,
+    /// The source is to blame, and not the target.
+    is_source: bool,
 }
 
 type Outcome<T> = Result<T, Refused>;
 
 fn refused<T>(message: impl Into<String>, help: impl Into<String>) -> Outcome<T> {
-    Err(Refused { message: message.into(), help: help.into() })
+    Err(Refused { message: message.into(), help: help.into(), is_source: false })
+}
+
+fn refused_source<T>(message: impl Into<String>, help: impl Into<String>) -> Outcome<T> {
+    Err(Refused { message: message.into(), help: help.into(), is_source: true })
 }
 
 impl Resolver<'_> {
@@ -64,10 +81,16 @@ impl Resolver<'_> {
     /// Whether git inside reads a list for this repository, nested ones included, that can name an
     /// injected path (SPEC M5).
     fn has_git_exclude(&mut self, Owner { work_tree, git_dir, common_dir }: Owner) -> bool {
-        if self.found.git_excludes.iter().any(|known| known.work_tree == work_tree) {
+        let work_tree = ListedWorkTree { folder: work_tree, git_dirs: [git_dir, common_dir] };
+        let path = git_exclude_path(&work_tree);
+        // A linked worktree reads the list of its repository, and only one can be mounted there.
+        if let Some(known) = self.found.git_excludes.iter_mut().find(|known| known.path == path) {
+            if !known.work_trees.contains(&work_tree) {
+                known.work_trees.push(work_tree);
+            }
             return true;
         }
-        let exclude = self.git_exclude_of(work_tree, git_dir, &common_dir);
+        let exclude = self.git_exclude_of(work_tree);
         self.found.git_excludes.extend(exclude.clone());
         exclude.is_some()
     }
@@ -123,13 +146,14 @@ impl Injector<'_, '_> {
         );
         let is_of_preset = injection.layer == LayerKind::Preset;
         let code = if is_of_preset { Code::InjectionSkipped } else { Code::InjectionRefused };
-        if let Err(Refused { message, help }) = self.find(injection, &rule) {
+        if let Err(Refused { message, help, is_source }) = self.find(injection, &rule) {
+            let origin = if is_source { &injection.from_origin } else { &rule.origin };
             self.points.truncate(known);
             let help = match &injection.origin {
                 Origin::Preset { name, .. } => format!("{help}; or switch `@{name}` off"),
                 _ => help,
             };
-            self.resolver.diagnostics.push(Diagnostic::new(code, message).at(&rule.origin).help(help));
+            self.resolver.diagnostics.push(Diagnostic::new(code, message).at(origin).help(help));
         } else if self.left_out > 0 {
             let to = escape_for_display(&injection.to);
             let message =
@@ -154,8 +178,12 @@ impl Injector<'_, '_> {
         match &injection.content {
             InjectedContent::Text(text) => self.file(Injected::Text(Arc::clone(text)), target, rule),
             InjectedContent::From(from) => {
-                let source = self.resolve(&Rule { text: from.clone(), ..rule.clone() })?;
-                if source.kind.is_none() && rule.layer == LayerKind::Preset {
+                let origin = injection.from_origin.clone();
+                let of_source = Rule { text: from.clone(), origin, ..rule.clone() };
+                let source = self.resolve(&of_source).map_err(|refused| Refused { is_source: true, ..refused })?;
+                if source.kind.is_none()
+                    && (rule.layer == LayerKind::Preset || self.resolver.refuse_literal(&of_source))
+                {
                     return Ok(());
                 }
                 self.tree(&source, target, rule, true)
@@ -168,9 +196,30 @@ impl Injector<'_, '_> {
         let (anchor, text) = anchored(rule, &self.resolver.project.home);
         let found = self.resolver.host.resolve_from(anchor, Path::new(text));
         found.or_else(|e| {
-            let message = format!("cannot look at `{}`: {}", anchor.join(text), reason(&e));
-            refused(message, "make it readable for you, or name another path")
+            let path = anchor.join(text);
+            if e.raw_os_error() != Some(Errno::LOOP.raw_os_error()) {
+                let message = format!("cannot look at `{path}`: {}", reason(&e));
+                return refused(message, "make it readable for you, or name another path");
+            }
+            match self.reserved_end(&path) {
+                Some((end, why)) if end == path => refused(format!("`{path}` {why}"), "name another path"),
+                Some((end, why)) => refused(format!("`{path}` leads to `{end}`, which {why}"), "name another path"),
+                None => refused(format!("the symlinks at `{path}` lead in a circle"), "repair or remove the links"),
+            }
         })
+    }
+
+    /// The path in a part of the sandbox that symlinks at `path` lead to, and why nothing is
+    /// injected there. A link in `/proc` leads each process elsewhere, so none is followed.
+    fn reserved_end(&self, path: &AbsPath) -> Option<(AbsPath, &'static str)> {
+        let mut at = path.clone();
+        for _ in 0..MOST_LINKS {
+            if let Some((why, _)) = reserved(&at, Access::Ro) {
+                return Some((at, why));
+            }
+            at = at.parent()?.join(self.resolver.host.link_target(&at).ok()?);
+        }
+        None
     }
 
     /// Injects a file or folder of the host. A folder is injected child by child into one that
@@ -179,22 +228,28 @@ impl Injector<'_, '_> {
         let from = &source.path;
         match source.kind {
             None => {
-                return refused(format!("`{from}` does not exist"), "create it, or remove the injection");
+                return refused_source(format!("`{from}` does not exist"), "create it, or remove the injection");
             }
             Some(FileKind::Directory) => {}
-            Some(_) if self.resolver.host.is_regular(from) => {
-                return self.file(Injected::Source(from.clone()), target, rule);
-            }
-            Some(_) => {
+            Some(_) if !self.resolver.host.is_regular(from) => {
                 let message = format!("`{from}` is neither a file nor a folder");
-                return refused(message, "inject a regular file: a FIFO, a socket or a device is none");
+                return refused_source(message, "inject a regular file: a FIFO, a socket or a device is none");
             }
+            Some(_) if !self.resolver.host.can_read(from) => {
+                let message = format!("`{from}` cannot be read");
+                return refused_source(message, "make it readable for you, or name another file");
+            }
+            Some(_) => return self.file(Injected::Source(from.clone()), target, rule),
         }
         let to = &target.path;
         let there = self.kind_there(&target);
         // A preset adds to a folder of the project, and changes nothing that it has.
         let is_folder = there.is_none_or(|kind| kind == FileKind::Directory);
         if rule.layer == LayerKind::Preset && there.is_some() && !(is_top && is_folder) {
+            return Ok(());
+        }
+        // A link such as `.claude/skills -> ../.agents/skills` shows the folder already.
+        if rule.layer == LayerKind::Preset && to == from {
             return Ok(());
         }
         if !is_folder {
@@ -209,10 +264,15 @@ impl Injector<'_, '_> {
         if !is_merged {
             return self.add(FileKind::Directory, Injected::Source(from.clone()), target, rule);
         }
-        let entries =
-            self.resolver.host.read_dir(from).or_else(|e| {
-                refused(format!("cannot look into `{from}`: {}", reason(&e)), "make it readable for you")
-            })?;
+        let entries = self.resolver.host.read_dir(from).or_else(|e| {
+            refused_source(format!("cannot look into `{from}`: {}", reason(&e)), "make it readable for you")
+        })?;
+        if is_top && entries.is_empty() && rule.layer != LayerKind::Preset {
+            let message = format!("`{from}` is empty, and nothing is injected at `{to}`");
+            let help = "put something into the folder, or remove the injection";
+            let warning = Diagnostic::new(Code::InjectionSkipped, message).at(&rule.origin).help(help);
+            self.resolver.diagnostics.push(warning);
+        }
         let mut names: Vec<_> = entries.into_iter().map(|entry| entry.name).collect();
         names.sort();
         for name in names {
@@ -257,20 +317,56 @@ impl Injector<'_, '_> {
     }
 
     /// Refuses a path that `git add` inside would stage.
-    fn refuse_without_exclude(&mut self, path: &AbsPath) -> Outcome<()> {
+    fn refuse_without_exclude(&mut self, path: &AbsPath, kind: FileKind) -> Outcome<()> {
         let Some(owner) = self.owners.nearest(path) else { return Ok(()) };
-        let list = owner.common_dir.join("info/exclude");
+        let (list, work_tree) = (owner.common_dir.join("info/exclude"), owner.work_tree.clone());
         let can_stage = self.resolver.host.can_create(&owner.git_dir.child("index.lock"));
-        if self.resolver.has_git_exclude(owner) || !can_stage || ablate::is_off(Mitigation::InjectedIgnored) {
+        let has_list = self.resolver.has_git_exclude(owner);
+        if !can_stage || ablate::is_off(Mitigation::InjectedIgnored) {
             return Ok(());
         }
-        let message = format!("git cannot be told to leave `{path}` alone: nothing can be mounted on `{list}`");
-        refused(message, "make that a regular file, or name another target")
+        if !has_list {
+            let message = format!("git cannot be told to leave `{path}` alone: nothing can be mounted on `{list}`");
+            return refused(message, "make that a regular file, or name another target");
+        }
+        self.refuse_taken_out(path, kind, &work_tree)
+    }
+
+    /// Refuses a path that a `.gitignore` takes out of git's list of ignored files, which it
+    /// outranks.
+    fn refuse_taken_out(&self, path: &AbsPath, kind: FileKind, work_tree: &AbsPath) -> Outcome<()> {
+        for folder in path.ancestors().skip(1).take_while(|folder| folder.is_within(work_tree)) {
+            let file = folder.child(".gitignore");
+            let Some(relative) = path.relative_to(&folder) else { continue };
+            let names: Vec<&[u8]> = relative.iter().map(OsStrExt::as_bytes).collect();
+            let read = match self.resolver.host.kind(&file) {
+                // git reads no folder.
+                Ok(Some(FileKind::Directory)) => continue,
+                _ => self.resolver.host.read_regular(&file, LARGEST_GITIGNORE),
+            };
+            let text = read.or_else(|e| {
+                let message = format!("cannot tell whether git ignores `{path}`: `{file}`: {}", reason(&e));
+                refused(message, "make it a readable file, or name another target")
+            })?;
+            if may_take_out(&text.unwrap_or_default(), &names, kind == FileKind::Directory) {
+                let message = format!("git inside would add `{path}`: `{file}` has a line with `!` that matches it");
+                return refused(message, "name another target, or remove that line");
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether other runs would take the folder around `path` for a project or a repository.
+    fn marks_a_project(&self, path: &AbsPath) -> bool {
+        let is_missing = |at: &AbsPath| self.resolver.stands(at) || !matches!(self.resolver.host.kind(at), Ok(Some(_)));
+        let has_name = |at: &AbsPath, name: &str| at.file_name().is_some_and(|own| own == name);
+        has_name(path, PROJECT_FILE)
+            || path.ancestors().any(|at| has_name(&at, ".git") && (at == *path || is_missing(&at)))
     }
 
     fn add(&mut self, kind: FileKind, content: Injected, target: Resolved, rule: &Rule) -> Outcome<()> {
         let is_missing = self.kind_there(&target).is_none();
-        let Resolved { path, links, .. } = target;
+        let Resolved { path, links, kind: there, .. } = target;
         let is_of_preset = rule.layer == LayerKind::Preset;
         let clash = self.points.iter().find(|known| known.path.is_within(&path) || path.is_within(&known.path));
         // A preset replaces no file of the user or of the project.
@@ -296,6 +392,20 @@ impl Injector<'_, '_> {
             let message = format!("`{path}` may be git's list of ignored files, of which git inside reads a copy");
             return refused(message, "name another target");
         }
+        if self.marks_a_project(&path) && !ablate::is_off(Mitigation::ProjectMarkers) {
+            let message = format!("`{path}` would make the folder around it a project or a repository");
+            return refused(message, "name another target");
+        }
+        // A placeholder of another run is a folder or a file, and stays what it is.
+        let has_folder = there.map(|there| there == FileKind::Directory);
+        if is_missing && has_folder.is_some_and(|has_folder| has_folder != (kind == FileKind::Directory)) {
+            let (has, wants) = match has_folder {
+                Some(true) => ("folder", "file"),
+                _ => ("file", "folder"),
+            };
+            let message = format!("another run keeps a {has} at `{path}`, and a {wants} cannot be injected there");
+            return refused(message, "wait until that run has ended, or name another target");
+        }
         let new = self.points.iter().filter(|known| known.rule.origin == rule.origin).count();
         if new == MOST_OF_A_FOLDER {
             self.left_out += 1;
@@ -306,7 +416,7 @@ impl Injector<'_, '_> {
             return refused(message, "name another target");
         }
         self.owners.refuse_tracked(&path)?;
-        self.refuse_without_exclude(&path)?;
+        self.refuse_without_exclude(&path, kind)?;
         let rule = rule.clone();
         self.points.push(Point { path, kind, content, links, rule, is_missing });
         Ok(())

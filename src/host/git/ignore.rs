@@ -1,0 +1,132 @@
+//! The lines of a `.gitignore` that begin with `!`, which outrank `info/exclude` (gitignore(5)).
+
+/// Whether a line of `text` may keep git from ignoring a path, whatever `info/exclude` says.
+/// `names` are the components of the path below the folder of the file. A bracket, a backslash and
+/// a later line that ignores the path again are not weighed: such a line counts.
+pub(crate) fn may_take_out(text: &[u8], names: &[&[u8]], is_folder: bool) -> bool {
+    text.split(|byte| *byte == b'\n').any(|line| {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        line.strip_prefix(b"!").is_some_and(|pattern| matches(pattern, names, is_folder))
+    })
+}
+
+fn matches(pattern: &[u8], names: &[&[u8]], is_folder: bool) -> bool {
+    let spaces = pattern.iter().rev().take_while(|byte| **byte == b' ').count();
+    let pattern = &pattern[..pattern.len() - spaces];
+    let (pattern, for_folders) = match pattern.strip_suffix(b"/") {
+        Some(pattern) => (pattern, true),
+        None => (pattern, false),
+    };
+    if for_folders && !is_folder {
+        return false;
+    }
+    let parts: Vec<&[u8]> = pattern.split(|byte| *byte == b'/').collect();
+    match (&parts[..], names) {
+        ([name], [.., last]) => name_matches(name, last),
+        ([b"", parts @ ..] | parts, names) => path_matches(parts, names),
+    }
+}
+
+/// `**` stands for any number of names, and for at least one at the end.
+fn path_matches(parts: &[&[u8]], names: &[&[u8]]) -> bool {
+    let end = parts.len();
+    let mut reached = vec![false; end + 1];
+    reached[0] = true;
+    let skip = |reached: &mut Vec<bool>| {
+        for at in 0..end.saturating_sub(1) {
+            reached[at + 1] |= reached[at] && parts[at] == b"**";
+        }
+    };
+    skip(&mut reached);
+    for name in names {
+        let mut next = vec![false; end + 1];
+        for at in (0..end).filter(|at| reached[*at]) {
+            let is_any = parts[at] == b"**";
+            next[at] |= is_any;
+            next[at + 1] |= name_matches(parts[at], name) && (!is_any || at + 1 == end);
+        }
+        skip(&mut next);
+        reached = next;
+    }
+    reached[end]
+}
+
+/// Compares without regard to case, because `core.ignoreCase` may be set.
+fn name_matches(pattern: &[u8], name: &[u8]) -> bool {
+    if pattern.iter().any(|byte| matches!(byte, b'[' | b'\\')) {
+        return true;
+    }
+    let (mut at, mut seen) = (0, 0);
+    // Where the last `*` is, and how much of the name it has taken.
+    let mut star = None;
+    while seen < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, seen));
+                at += 1;
+            }
+            Some(byte) if *byte == b'?' || byte.eq_ignore_ascii_case(&name[seen]) => {
+                at += 1;
+                seen += 1;
+            }
+            _ => {
+                let Some((after, taken)) = star else { return false };
+                star = Some((after, taken + 1));
+                (at, seen) = (after + 1, taken + 1);
+            }
+        }
+    }
+    pattern[at..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn takes_out(text: &str, path: &str, is_folder: bool) -> bool {
+        may_take_out(text.as_bytes(), &path.split('/').map(str::as_bytes).collect::<Vec<_>>(), is_folder)
+    }
+
+    // SPEC J4
+    #[test]
+    fn a_line_counts_for_the_paths_that_git_matches() {
+        let patterns = [
+            "!.env",
+            "!/.env",
+            "!*.ENV",
+            "!**/.env",
+            "!.e?v",
+            "!.env  ",
+            "!.env\r",
+            "*.log\n!.env",
+            "!.[e]nv",
+            "!\\.env",
+            "!.*",
+            "!*",
+        ];
+        for text in patterns {
+            assert!(takes_out(text, ".env", false), "{text}");
+        }
+        for text in ["!a/.env", "!a/**", "!**/a/.env", "!a/*", "!/a/.env", "!.env", "!a/**/.env", "!**", "!*/**"] {
+            assert!(takes_out(text, "a/.env", false), "{text}");
+        }
+        for text in [".env", "#!.env", " !.env", "!.env/", "!.env2", "!env", "!/a/.env", "!a", "!.env/**", "!*/"] {
+            assert!(!takes_out(text, ".env", false), "{text}");
+        }
+        for text in ["!/.env", "!b/**", "!a", "!a/", "!*/", "!a/b/**", "!**/b/.env", "!a/.env/**"] {
+            assert!(!takes_out(text, "a/.env", false), "{text}");
+        }
+        assert!(takes_out("!*/", "a/b", true) && takes_out("!b/", "a/b", true) && takes_out("!a/b/", "a/b", true));
+        assert!(takes_out("!a/**/b/**/c", "a/x/b/c", false) && !takes_out("!a/**/b/**/c", "a/x/c", false));
+    }
+
+    /// A command can leave such a line for the next start.
+    #[test]
+    fn many_wildcards_are_compared_soon() {
+        let text = format!("!{}x", "**/a/".repeat(5_000));
+        assert!(!takes_out(&text, &"a/".repeat(200), false));
+        let text = format!("!{}x", "*a".repeat(5_000));
+        assert!(!takes_out(&text, &"a".repeat(255), false));
+    }
+}
