@@ -520,7 +520,7 @@ fn the_environment_is_printed_with_its_reasons() {
 
 /// A name that a command gave to a file, to mislead the user who audits the next run.
 const FORGED: &[u8] = b".env.\n  --ro-bind fake fake  # ro: forged\x1b[31m \xff\x9b it's \\ \tx";
-const ESCAPED: &str = r"/.env.\n  --ro-bind fake fake  # ro: forged\x1b[31m \xff\x9b it\'s \\ \tx'";
+const ESCAPED: &str = r"/.env.\n  --ro-bind fake fake  # ro: forged\x1b[31m \xff\x9b it\047s \\ \tx'";
 
 #[test]
 fn what_people_read_cannot_be_forged_by_the_name_of_a_file() {

@@ -364,6 +364,11 @@ impl Planner<'_> {
         }
         let runtime = run.child("user").child(base.uid.to_string());
         self.always_at(runtime, View::Fresh, Mount::Tmpfs { mode: 0o700 }, "own runtime directory");
+        // A rule on `/tmp` itself, such as that of `tmp = "host"`, takes the place of ours.
+        let tmp = places::at(places::TMP);
+        if decisions.get(&tmp).is_none() && !ablate::is_off(Mitigation::PrivateTmp) {
+            self.always_at(tmp, View::Fresh, Mount::Tmpfs { mode: 0o1777 }, "own `/tmp`");
+        }
         let marker = places::at(places::MARKER);
         self.always(marker, Mount::Directory { mode: 0o755 }, "tells the command that it is inside");
         self.always(places::at(places::README), Mount::Readme, "tells the command which rules govern it");
@@ -371,11 +376,6 @@ impl Planner<'_> {
             let binary = Mount::OwnBinary { executable: executable.clone() };
             self.always(places::at(places::GUARD), binary, "the guard: agent-sandbox itself");
             self.always(places::at(places::PLAN), Mount::GuardPlan, "the guard's plan");
-        }
-        // A rule on `/tmp` itself, such as that of `tmp = "host"`, takes the place of ours.
-        let tmp = places::at(places::TMP);
-        if decisions.get(&tmp).is_none() && !ablate::is_off(Mitigation::PrivateTmp) {
-            self.always_at(tmp, View::Fresh, Mount::Tmpfs { mode: 0o1777 }, "own `/tmp`");
         }
     }
 

@@ -18,8 +18,8 @@ use super::walk_snapshot::WalkSnapshot;
 const DIRECTORIES_BEFORE_THREADS: usize = 64;
 const MAX_THREADS: usize = 8;
 
-/// Directories with a longer path are not entered: a command could nest thousands, and reaching each
-/// takes a step for every ancestor.
+/// Directories with a longer path are not entered: a command could nest thousands, and reaching
+/// each takes a step for every ancestor.
 const LONGEST_PATH: usize = 1 << 16;
 const LONGEST_NAMED: usize = 512;
 

@@ -4,9 +4,10 @@
 //! settings that it finds. Where state has a folder of its own, only that is open. Claude Code,
 //! Codex, Gemini CLI, pi and Cursor put both in one folder, so that one is open with read-only
 //! places in it. Some paths are missing when the sandbox starts. Folders from which the agent would
-//! load code or commands are blocked, and so are files that name such code. Other paths are
-//! reported when the command creates them. In a new home an agent could not make its folder, and
-//! would stop or keep nothing: it is made for those that are on PATH.
+//! load code or commands are blocked, and so are files that name such code. Those that only some
+//! users have are moved aside when the run ends, which needs no mount. Other paths are reported
+//! when the command creates them. In a new home an agent could not make its folder, and would stop
+//! or keep nothing: it is made for those that are on PATH.
 //!
 //! Not blocked, and reported: what the agent writes at its first start; instructions, which run
 //! nothing, and for which `@harness/…` needs the place; and what only counts once another program
@@ -44,7 +45,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             &[
                 ro("~/.claude/settings.json").blocked().private(&CLAUDE_SETTINGS),
                 ro("~/.claude/settings.local.json").blocked(),
-                ro("~/.claude/remote-settings.json").blocked(),
+                ro("~/.claude/remote-settings.json").moved_aside(),
                 ro("~/.claude/statusline*"),
             ],
         ),
@@ -70,7 +71,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Claude Code",
             "Claude Code, \"Chrome\": the browser runs the native messaging host in `chrome`",
-            &[ro("~/.claude/chrome/").blocked()],
+            &[ro("~/.claude/chrome").moved_aside()],
         ),
         group(
             "several agents",
@@ -80,7 +81,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Claude Code",
             "Claude Code, \"Workflows\", \"Routines\": scripts, and work that is done unasked",
-            &[ro("~/.claude/workflows/").blocked(), ro("~/.claude/routines/").blocked()],
+            &[ro("~/.claude/workflows").moved_aside(), ro("~/.claude/routines").moved_aside()],
         ),
         group(
             "Claude Code",
@@ -98,7 +99,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Claude Code: jobs that a daemon outside picks up",
             &[
                 ro("~/.claude/scheduled_tasks.json").blocked(),
-                ro("~/.claude/daemon.json").blocked(),
+                ro("~/.claude/daemon.json").moved_aside(),
                 // A daemon inside keeps its state there.
                 ro("~/.claude/daemon"),
                 ro("~/.claude/jobs/").blocked(),
@@ -113,7 +114,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.codex/*.config.toml"),
                 ro("~/.codex/managed_config.toml"),
                 ro("~/.codex/requirements.toml"),
-                ro("~/.codex/.env").blocked(),
+                ro("~/.codex/.env").moved_aside(),
             ],
         ),
         group(
