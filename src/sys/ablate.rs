@@ -77,6 +77,7 @@ mitigations! {
     NestedRepositories = "nested-repositories",
         "A repository that was planted where git enters by itself is moved aside.";
     GitLinks = "git-links", "A new symlink in a git directory is moved aside.";
+    GitState = "git-state", "A file that git believes without a look is moved aside if the command forged it.";
     PrivateKeys = "private-keys", "Only listed keys of a private file reach the host.";
     PrivateCopyChecks = "private-copy-checks", "A copy that is no regular file of one name, or too large, is not read.";
     PrivateHeld = "private-held", "No run replaces the host's file while another one has a mount over it.";

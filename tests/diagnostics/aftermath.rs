@@ -74,6 +74,32 @@ cases! {
         tree.add("home/u/proj/one = evil");
         write_index(tree, 0o100_644, *b"\x80\x03one");
     });
+    // SPEC R11
+    HiddenFromGit a_missing_file_that_git_does_not_miss_is_named after(&repository(), "", |tree| {
+        write_index(tree, 0o100_644, *b"\x80\x03one");
+    });
+    // SPEC R16
+    HiddenFromGit another_store_of_objects_is_named after(&repository(), "", |tree| {
+        tree.add("home/u/proj/.git/objects/info/alternates = /home/u/other/.git/objects");
+    });
+    // SPEC R16
+    PlantedRepository an_index_that_names_a_path_elsewhere_is_moved_aside after(&repository(), "", |tree| {
+        write_index(tree, 0o100_644, *b"\x00\x03../");
+    });
+    // SPEC R16
+    PlantedRepository an_index_that_names_a_hidden_file_is_moved_aside {
+        let tree = repository();
+        tree.add("home/u/proj/.env = A=1");
+        after(&tree, "", |tree| index_of(tree, ".env", "A=2"))
+    };
+    // SPEC R16
+    PlantedRepository a_file_that_lets_git_copy_others_is_moved_aside after(&repository(), "", |tree| {
+        tree.add("home/u/proj/.git/MERGE_RR = 0123456789012345678901234567890123456789\t../../.bashrc");
+    });
+    // SPEC R16
+    PlantedRepository a_stash_that_a_commit_would_apply_is_moved_aside after(&repository(), "", |tree| {
+        tree.add("home/u/proj/.git/MERGE_AUTOSTASH = 0123456789012345678901234567890123456789");
+    });
     // SPEC R5
     PlantedRepository an_index_that_tells_nothing_is_moved_aside after(&repository(), "", |tree| {
         tree.add("home/u/proj/.git/index = DIRC, or so");

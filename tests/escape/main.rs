@@ -23,6 +23,7 @@ mod credentials;
 mod defaults;
 mod git;
 mod git_links;
+mod git_state;
 mod home;
 mod inject;
 mod kernel;

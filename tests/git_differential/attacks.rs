@@ -36,6 +36,13 @@ const ARMS: [&str; 13] = [
 const FORMS: [&str; 8] =
     ["plain", "plain", "pointer", "pointer-relative", "link", "link-to-pointer", "in-modules", "closed"];
 const NAMES: [&str; 9] = ["named", "committed", "four", "split", "replaced", "sparse", "bytes", "bytes", "long"];
+/// Names of a hook that git writes into no index.
+const FORGED: [&str; 4] = [
+    ".git/hooks/post-checkout",
+    "x/../.git/hooks/pre-commit",
+    ".GIT/../.git/hooks/post-index-change",
+    "$PWD/.git/hooks/pre-commit",
+];
 const BARE: [&str; 5] = ["plain", "files", "detached", "link", "elsewhere"];
 
 impl Attack {
@@ -47,8 +54,9 @@ impl Attack {
     }
 
     fn one(dice: &mut Dice, shape: Shape, number: usize) -> Self {
-        let (script, mentions) = match dice.roll(8) {
+        let (script, mentions) = match dice.roll(9) {
             0 | 1 => program(dice, number),
+            8 if shape.has_repository() => state(dice, number),
             2 => repository(dice, number),
             3 if shape.has_repository() => broken(dice, number),
             4 => inner(dice, shape, number),
@@ -94,6 +102,17 @@ fn repository(dice: &mut Dice, number: usize) -> (String, Vec<String>) {
         ),
     };
     (script, texts(&[".git", "hooks"]))
+}
+
+/// Writes what git believes without a look.
+fn state(dice: &mut Dice, number: usize) -> (String, Vec<String>) {
+    if dice.one_in(2) {
+        let script =
+            format!("conflict {number} {}", dice.pick(&["../../.ssh/id_ed25519", "\"$HOME/.ssh/id_ed25519\""]));
+        return (script, texts(&["MERGE_RR`"]));
+    }
+    let name = dice.pick(&FORGED);
+    (format!("forged \"$(git rev-parse --git-path index)\" {number} \"{name}\""), texts(&["index`"]))
 }
 
 /// Breaks the project's repository, so that git takes another one.

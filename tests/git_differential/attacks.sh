@@ -80,6 +80,30 @@ END
     ;;
     esac
 }
+# Adds a program with the number $2 to the index $1, by a name that git refuses.
+forged() {
+    evil forged.program "$2"
+    python3 - "$1" "$3" "$(git hash-object -w forged.program)" <<'END'
+import hashlib, struct, subprocess, sys
+path, name, new = sys.argv[1:]
+listed = subprocess.run(['git', 'ls-files', '-s', '-z'], stdout=-1, check=True).stdout
+entries = [(name.encode(), 0o100755, new.encode())]
+for line in listed.split(b'\0')[:-1]:
+    mode, id, rest = line.split(b' ', 2)
+    entries.append((rest.split(b'\t', 1)[1], int(mode, 8), id))
+index = b'DIRC' + struct.pack('>II', 2, len(entries))
+for name, mode, id in sorted(entries):
+    entry = bytes(24) + struct.pack('>I', mode) + bytes(12) + bytes.fromhex(id.decode()) + struct.pack('>H', len(name)) + name
+    index += entry + bytes(8 - len(entry) % 8)
+open(path, 'wb').write(index + hashlib.sha1(index).digest())
+END
+}
+# Lets rerere take the file $2 for one with a conflict. The number $1 is the id of the conflict.
+conflict() {
+    id=$(printf %040d "$1"); mkdir -p "$(git rev-parse --git-common-dir)/rr-cache/$id"
+    : >"$(git rev-parse --git-common-dir)/rr-cache/$id/preimage"
+    printf '%s\t%s\0' "$id" "$2" >"$(git rev-parse --git-dir)/MERGE_RR"
+}
 # Makes the project itself a bare repository, in the way $2.
 bare() {
     mkdir -p objects refs/heads

@@ -108,6 +108,7 @@ impl Stage {
     fn new() -> Self {
         let stage = Self { place: Place::outside_tmp() };
         stage.place.write("home/.gitconfig", settings::IDENTITY);
+        stage.place.write("home/.ssh/id_ed25519", "secret\n");
         for shape in Shape::ALL {
             stage.renew(None);
             stage.host(

@@ -6,12 +6,13 @@ use crate::shapes::Shape;
 /// Prompts and editors do this all the time.
 const ALWAYS: [&str; 2] = ["git status", "git diff"];
 
-const SOMETIMES: [&str; 20] = [
+const SOMETIMES: [&str; 21] = [
     "git diff --cached",
     "git log -p -2",
     "git show --stat",
     "echo more >>file; git add file",
     "git add -u",
+    "git checkout -q .; git restore .; git checkout-index -a -f; git checkout -q -b again",
     "git commit --allow-empty -m 'work\n\nt: x'",
     "git commit --allow-empty --amend",
     "git commit --allow-empty --trailer t=x -m work",
@@ -45,6 +46,10 @@ pub fn random(dice: &mut Dice, shape: Shape) -> String {
         }
         script.push_str("}\n");
     }
-    script.push_str("exit 0\n");
+    // A secret that rerere has stored counts as one more program that ran.
+    script.push_str(
+        "cd \"$HOME/code/project\" && grep -ls secret .git/rr-cache/*/postimage ../main/.git/rr-cache/*/postimage \\\n\
+         .bare/rr-cache/*/postimage | sed 's|.*/0*\\([0-9]*\\)/postimage|\\1 rerere|' >>\"$HOME/pwned\"\nexit 0\n",
+    );
     script
 }

@@ -3,6 +3,8 @@
 //! The checksum at the end is not verified: a command that can write the file can write a checksum,
 //! and a damaged entry cannot match the content of a file.
 
+mod claims;
+
 use std::ffi::CStr;
 use std::io;
 use std::ops::Range;
@@ -122,25 +124,30 @@ impl TrackedNames {
 /// The names in the index of `git_dir`, perhaps with some that it had before; `None` if they cannot
 /// be told.
 pub(crate) fn tracked_names(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::Result<Option<TrackedNames>> {
-    let Some(bytes) = host.read_regular(&git_dir.child("index"), LARGEST_INDEX)? else {
-        return Ok(Some(TrackedNames(Vec::new())));
-    };
-    let Some(hash_kind) = HashKind::of(host, common_dir)? else { return Ok(None) };
-    let part = |bytes| Index::parse_part(bytes, hash_kind).filter(Index::has_true_tables);
-    let Some(index) = part(bytes) else { return Ok(None) };
-    let mut all = vec![index];
-    if let Some(shared) = all[0].shared_file() {
-        let Some(shared) = host.read_regular(&git_dir.child(shared), LARGEST_INDEX)?.and_then(part) else {
-            return Ok(None);
-        };
-        all.push(shared);
-    }
-    let names = all.iter().flat_map(|index| {
+    let Some(parts) = parts(host, git_dir, common_dir)? else { return Ok(None) };
+    let names = parts.iter().flat_map(|index| {
         let is_submodule = |entry: &IndexEntry| entry.mode & FILE_TYPE == SUBMODULE;
         index.entries.iter().map(move |entry| (index.name_of(entry).to_vec(), is_submodule(entry)))
     });
     // An entry without a name changes one of the shared file.
     Ok(Some(TrackedNames(names.filter(|(name, _)| !name.is_empty()).collect())))
+}
+
+/// The index in `git_dir`, and the shared file if it is split; `None` if anything in them is not
+/// understood. Without an index there are no parts.
+pub(crate) fn parts(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::Result<Option<Vec<Index>>> {
+    let Some(bytes) = host.read_regular(&git_dir.child("index"), LARGEST_INDEX)? else { return Ok(Some(Vec::new())) };
+    let Some(hash_kind) = HashKind::of(host, common_dir)? else { return Ok(None) };
+    let part = |bytes| Index::parse_part(bytes, hash_kind).filter(Index::has_true_tables);
+    let Some(index) = part(bytes) else { return Ok(None) };
+    let mut parts = vec![index];
+    if let Some(shared) = parts[0].shared_file() {
+        let Some(shared) = host.read_regular(&git_dir.child(shared), LARGEST_INDEX)?.and_then(part) else {
+            return Ok(None);
+        };
+        parts.push(shared);
+    }
+    Ok(Some(parts))
 }
 
 /// Bytes from the start of an entry to its blob id: times, device, inode, mode, owner, size.

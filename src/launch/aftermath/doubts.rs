@@ -9,8 +9,10 @@ use crate::host::git::config::{self, ConfigEntry};
 use crate::host::git::nested::{DotGit, can_be_mounted};
 use crate::host::git::{read_path, read_small};
 use crate::policy::path::AbsPath;
+use crate::sys::ablate::{self, Mitigation};
 
 use super::git_dir_links;
+use super::git_state;
 use super::links::OBEYED;
 
 /// The number of doubts in one sentence.
@@ -38,6 +40,9 @@ pub(super) fn doubts_about(host: &Host, found: &Nested) -> Vec<String> {
     }
     if found.other_work_tree(host).is_some() {
         doubts.push("its work tree elsewhere".to_owned());
+    }
+    if !ablate::is_off(Mitigation::GitState) {
+        doubts.extend(git_state::doubts(host, found));
     }
     doubts
 }

@@ -3,6 +3,7 @@
 
 mod doubts;
 mod git_dir_links;
+mod git_state;
 mod held;
 mod history;
 mod keys;
@@ -39,6 +40,7 @@ use crate::sys::ablate::{self, Mitigation};
 use crate::trust;
 
 use git_dir_links::Closed;
+use git_state::GitStateWatch;
 use held::Held;
 use keys::KeyWatch;
 use nested::NestedWatch;
@@ -70,6 +72,7 @@ pub struct RunWatch {
     keys: Vec<KeyWatch>,
     repository: Option<RepositoryWatch>,
     nested: Option<NestedWatch>,
+    git_state: Option<GitStateWatch>,
     stale: StaleWatch,
 }
 
@@ -86,10 +89,11 @@ impl RunWatch {
             |path: &AbsPath| plan.placeholders.iter().any(|placeholder| placeholder.path.is_below(path));
         // Another run may have created a path since the policy was compiled.
         absent.retain(|absent| is_on_the_way(&absent.path) || !is_there(host, &absent.path));
-        let covered = compiled.decisions.iter().filter(|(path, decision)| {
-            let is_placeholder = placeholders.is_some_and(|active| active.includes(path));
-            !is_placeholder && decision.access.is_protective() && is_open(path)
-        });
+        let is_placeholder = |path: &AbsPath| placeholders.is_some_and(|active| active.includes(path));
+        let covered = compiled
+            .decisions
+            .iter()
+            .filter(|(path, decision)| !is_placeholder(path) && decision.access.is_protective() && is_open(path));
         let mut parent = LastParent::default();
         let mut unclear = None;
         let covered = covered.filter_map(|(path, _)| match parent.statx(&host.real(path), FileBirth::WANTED) {
@@ -115,6 +119,11 @@ impl RunWatch {
         let repository = project.repository.as_ref().filter(|repository| is_open(&repository.git_dir.child("HEAD")));
         let watches_nested = compiled.policy.presets.contains_key("git");
         let nested = watches_nested.then(|| NestedWatch::start(host, project, can_be_written, is_open));
+        let git_state = watches_nested.then(|| {
+            let hidden = compiled.decisions.iter().filter(|(_, decision)| decision.access == Access::Exclude);
+            let hidden = hidden.filter(|(path, _)| !is_placeholder(path) && is_there(host, path));
+            GitStateWatch::start(host, project, &hidden.map(|(path, _)| path.clone()).collect::<Vec<_>>())
+        });
         let unclear = unclear.or_else(|| nested.as_ref().and_then(NestedWatch::unclear).cloned());
         Self {
             root: project.root.clone(),
@@ -126,6 +135,7 @@ impl RunWatch {
             repository: repository
                 .map(|repository| RepositoryWatch::start(host, repository, &project.git_nested.kept_within)),
             nested,
+            git_state,
             stale,
         }
     }
@@ -154,6 +164,9 @@ impl RunWatch {
             if let Some(repository) = repository.filter(|_| closed != Closed::All || held.paths.len() > before) {
                 repository.finish(host, held.said);
             }
+        }
+        if let Some(git_state) = self.git_state.as_ref().filter(|_| !ablate::is_off(Mitigation::GitState)) {
+            git_state.finish(&compiled.plan, &mut held);
         }
         // After that, because only a valid repository has an index.
         if let Some(nested) = nested {

@@ -15,7 +15,7 @@ use super::held::{Held, HeldReport};
 const MOST_FOLDERS: usize = 10_000;
 
 /// Folders of a git directory that hold no other git directories.
-const NOT_ENTERED: [&str; 6] = ["objects", "refs", "logs", "hooks", "info", "lfs"];
+pub(super) const NOT_ENTERED: [&str; 6] = ["objects", "refs", "logs", "hooks", "info", "lfs"];
 
 /// The doubt about a folder that cannot be read: git needs fewer rights to use it.
 const CLOSED: &str = "content that cannot be examined";

@@ -24,6 +24,8 @@ use super::worktrees::WorktreesWatch;
 
 /// The number of files in one sentence.
 const MOST_NAMED: usize = 5;
+/// The number of missing files in one report.
+const MOST_LISTED: usize = 100;
 
 pub(super) struct NestedWatch {
     root: AbsPath,
@@ -68,7 +70,7 @@ impl NestedWatch {
             known.unclear.extend(nested::elsewhere(host, repository, &work_trees).unclear);
         }
         let modules = ModulesWatch::start(host, repository.as_ref());
-        let worktrees = repository.as_ref().map(|repository| WorktreesWatch::start(host, repository));
+        let worktrees = repository.as_ref().map(|repository| WorktreesWatch::start(host, &project.root, repository));
         let links = LinksWatch::start(host, project, can_be_replaced);
         let git_dir_links = GitDirLinks::start(host, project);
         let subfolders = SubfoldersWatch::start(host, project, &work_trees);
@@ -117,15 +119,24 @@ impl NestedWatch {
         self.history.finish(held);
     }
 
-    /// Reports files whose changes `git status` does not show since this run. In a sparse checkout
-    /// most such files are not there.
+    /// Reports files whose changes `git status` does not show since this run. A sparse checkout
+    /// marks thousands that do not exist.
     fn report_hidden(&self, now: &HiddenFiles, held: &mut Held) {
-        let is_there = |path: &&AbsPath| !matches!(held.host.kind(path), Ok(None));
-        let new: Vec<AbsPath> = now.new.iter().filter(is_there).cloned().collect();
+        let is_there = |path: &AbsPath| !matches!(held.host.kind(path), Ok(None));
+        let (new, missing): (Vec<AbsPath>, Vec<AbsPath>) = now.new.iter().cloned().partition(is_there);
+        let name = |path: &AbsPath| format!("`{}`", super::name_in(&self.root, path));
+        if !missing.is_empty() {
+            let names = held::shortened(missing.iter().map(name).collect(), MOST_NAMED);
+            let message = format!("since this run git does not show that files are missing: {names}");
+            let help = "`git sparse-checkout` does this; otherwise see what a commit has there with `git show HEAD:FILE`, \
+                        because `git checkout` of another branch and back writes the file";
+            let paths = missing.into_iter().take(MOST_LISTED);
+            held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths(paths).help(help));
+        }
         if new.is_empty() && !now.has_more {
             return;
         }
-        let names = new.iter().map(|path| format!("`{}`", super::name_in(&self.root, path))).collect();
+        let names = new.iter().map(name).collect();
         let names = match (now.has_more, new.is_empty()) {
             (true, true) => "more files than can be looked at".to_owned(),
             (true, false) => format!("{}, and of more files than can be looked at", held::shortened(names, MOST_NAMED)),

@@ -13,21 +13,23 @@ use super::doubts::{SETTINGS_ELSEWHERE, listed_doubts, named};
 use super::held::{Held, HeldReport};
 
 pub(super) struct WorktreesWatch {
+    /// The project.
+    root: AbsPath,
     repository: Repository,
     /// The git directories at the start, and the doubts about each.
     known: BTreeMap<AbsPath, Vec<String>>,
 }
 
 impl WorktreesWatch {
-    pub(super) fn start(host: &Host, repository: &Repository) -> Self {
-        let known = search(host, repository).into_iter().collect();
-        Self { repository: repository.clone(), known }
+    pub(super) fn start(host: &Host, root: &AbsPath, repository: &Repository) -> Self {
+        let known = search(host, root, repository).into_iter().collect();
+        Self { root: root.clone(), repository: repository.clone(), known }
     }
 
     /// Moves aside the git directories about which there are new doubts.
     pub(super) fn check(&self, can_be_written: &impl Fn(&AbsPath) -> bool, held: &mut Held) {
         let common_dir = &self.repository.common_dir;
-        for (git_dir, mut doubts) in search(held.host, &self.repository) {
+        for (git_dir, mut doubts) in search(held.host, &self.root, &self.repository) {
             let before = self.known.get(&git_dir);
             doubts.retain(|doubt| !before.is_some_and(|before| before.contains(doubt)));
             if doubts.is_empty() || !can_be_written(&git_dir) {
@@ -46,15 +48,25 @@ impl WorktreesWatch {
 }
 
 /// The git directories of all linked worktrees but the project's own, and the doubts about each.
-fn search(host: &Host, repository: &Repository) -> Vec<(AbsPath, Vec<String>)> {
+fn search(host: &Host, root: &AbsPath, repository: &Repository) -> Vec<(AbsPath, Vec<String>)> {
     let own = [&repository.git_dir, &repository.common_dir];
     // `git worktree add` copies these.
     let copied = settings_in(host, &repository.common_dir).unwrap_or_default();
-    let git_dirs = nested::work_trees(host, repository).into_iter().map(|WorkTree { git_dir, .. }| git_dir);
+    let work_trees = nested::work_trees(host, repository).into_iter();
     // Without a `HEAD`, git takes it for none.
     let is_one = |git_dir: &AbsPath| !matches!(host.kind(&git_dir.child("HEAD")), Ok(None));
-    let others = git_dirs.filter(|git_dir| !own.contains(&git_dir) && is_one(git_dir));
-    others.map(|git_dir| (git_dir.clone(), doubts_about(host, &git_dir, &repository.common_dir, &copied))).collect()
+    let others = work_trees.filter(|tree| !own.contains(&&tree.git_dir) && is_one(&tree.git_dir));
+    let with_doubts = |WorkTree { git_dir, folder }: WorkTree| {
+        let mut doubts = doubts_about(host, &git_dir, &repository.common_dir, &copied);
+        // The `.git` of a worktree names its git directory. The command cannot write one elsewhere.
+        let leads_back =
+            |folder: &AbsPath| nested::git_dir_in(host, folder).is_ok_and(|f| f.is_some_and(|(to, _)| to == git_dir));
+        if folder.is_some_and(|folder| !folder.is_within(root) && !leads_back(&folder)) {
+            doubts.push("a place elsewhere that does not lead back to it".to_owned());
+        }
+        (git_dir, doubts)
+    };
+    others.map(with_doubts).collect()
 }
 
 fn doubts_about(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath, copied: &[ConfigEntry]) -> Vec<String> {

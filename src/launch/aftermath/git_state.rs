@@ -1,0 +1,294 @@
+//! Files in git directories that git believes without a look, and by which it reads, writes or
+//! deletes files that the command could not: the names in an index, a `MERGE_RR`, and the like. git
+//! writes no such content itself, or the user loses little without it.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::compile::layers::Project;
+use crate::compile::plan::{Plan, View};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::host::git::nested::{self, common_dir_of};
+use crate::host::git::{Nested, Repository, index};
+use crate::host::{FileKind, Host, OpenDir};
+use crate::policy::path::{AbsPath, escape_for_display};
+
+use super::held::{self, Held, HeldReport};
+use super::modules::NOT_ENTERED;
+use super::{is_there, name_in};
+
+/// The folders of all git directories that are searched.
+const MOST_FOLDERS: usize = 20_000;
+/// One line for each file with a conflict, each object store or each table of refs.
+const LARGEST: u64 = 1 << 20;
+/// The number of names in one sentence.
+const MOST_NAMED: usize = 5;
+
+const MERGE_RR: &str = "MERGE_RR";
+const MERGE_AUTOSTASH: &str = "MERGE_AUTOSTASH";
+const ALTERNATES: &str = "objects/info/alternates";
+const TABLES: &str = "reftable/tables.list";
+
+const RESET: &str = "`git reset` makes it anew from the last commit";
+const REMOVE_INDEX: &str = "remove it before you use git in this project, and run `git reset`";
+
+pub(super) struct GitStateWatch {
+    root: AbsPath,
+    /// The git directories at the start. Some lie in others.
+    git_dirs: Vec<AbsPath>,
+    before: Found,
+    /// The indexes of known work trees. `nested` looks at those that nobody can read.
+    indexes: Vec<HiddenEntries>,
+}
+
+impl GitStateWatch {
+    /// `hidden` are the paths that the run cannot see.
+    pub(super) fn start(host: &Host, project: &Project, hidden: &[AbsPath]) -> Self {
+        let known = &project.git_nested;
+        let own = project.repository.iter().flat_map(|own| [&own.git_dir, &own.common_dir]);
+        let nested = known.found.iter().flat_map(|found| [&found.git_dir, &found.common_dir]);
+        let git_dirs: BTreeSet<&AbsPath> = own.chain(nested).chain(&known.kept_within).collect();
+        let git_dirs: Vec<AbsPath> = git_dirs.into_iter().cloned().collect();
+        let before = search(host, &git_dirs);
+        let mut repositories: Vec<Repository> = known.found.iter().flat_map(|found| found.repositories(host)).collect();
+        if let Some(own) = &project.repository {
+            repositories.push(own.clone());
+            let others = nested::work_trees(host, own).into_iter().filter(|tree| tree.git_dir != own.git_dir);
+            let others = others.filter_map(|tree| Some((tree.folder?, tree.git_dir)));
+            repositories.extend(others.map(|(work_tree, git_dir)| Repository { work_tree, git_dir, ..own.clone() }));
+        }
+        let indexes = repositories.into_iter().map(|repository| HiddenEntries::start(host, repository, hidden));
+        Self { root: project.root.clone(), git_dirs, before, indexes: indexes.collect() }
+    }
+
+    /// Moves aside or reports the files of which the command has made git believe something.
+    pub(super) fn finish(&self, plan: &Plan, held: &mut Held) {
+        let now = search(held.host, &self.git_dirs);
+        let can_be_written = |path: &AbsPath| plan.view_around(path) == View::HostRw;
+        for (git_dir, stamps) in &now.indexes {
+            let index = git_dir.child("index");
+            if can_be_written(&index)
+                && let Some(report) =
+                    self.judge(held.host, plan, git_dir, self.before.indexes.get(git_dir) == Some(stamps))
+            {
+                held.hold(&index, report);
+            }
+        }
+        let is_new = |(path, content): &(&AbsPath, &Vec<u8>)| self.before.files.get(*path) != Some(content);
+        for (path, content) in now.files.iter().filter(is_new).filter(|(path, _)| can_be_written(path)) {
+            report_file(path, content, held);
+        }
+        if now.is_cut && !self.before.is_cut {
+            let message = format!("the git directories of `{}` hold more folders than can be looked at", self.root);
+            let help = "look for a new `MERGE_RR` and `index` in them before you use git: git obeys both";
+            held.say(&self.root, message, help);
+        }
+    }
+
+    /// The reason to move the index of `git_dir` aside.
+    fn judge(&self, host: &Host, plan: &Plan, git_dir: &AbsPath, is_as_before: bool) -> Option<HeldReport> {
+        let index = git_dir.child("index");
+        let report = |finding: String, help_if_moved| HeldReport {
+            finding,
+            subject: "it".to_owned(),
+            help_if_moved,
+            help_if_not: REMOVE_INDEX,
+        };
+        let known = || self.indexes.iter().filter(|known| known.repository.git_dir == *git_dir);
+        let common_dir = common_dir_of(host, git_dir).unwrap_or_else(|_| git_dir.clone());
+        let Ok(Some(parts)) = index::parts(host, git_dir, &common_dir) else {
+            let is_new = !is_as_before && known().next().is_none();
+            return is_new.then(|| report(format!("since this run nobody can tell what `{index}` names"), RESET));
+        };
+        if let Some(name) = parts.iter().find_map(index::Index::refused_name) {
+            let name = escape_for_display(OsStr::from_bytes(name));
+            let finding =
+                format!("`{index}` names `{name}`, by which git would write and delete outside of the work tree");
+            return Some(report(finding, RESET));
+        }
+        if is_as_before {
+            return None;
+        }
+        if !parts.iter().all(index::Index::has_true_trees) {
+            let finding = format!("since this run `{index}` makes git commit other contents than its entries have");
+            return Some(report(finding, RESET));
+        }
+        let new: Vec<String> = known()
+            .flat_map(|known| known.added(&parts))
+            .filter(|path| {
+                matches!(plan.view(path), View::Masked | View::Redacted | View::Fresh) && is_there(host, path)
+            })
+            .map(|path| format!("`{}`", name_in(&self.root, &path)))
+            .collect();
+        if new.is_empty() {
+            return None;
+        }
+        let names = held::shortened(new, MOST_NAMED);
+        let finding = format!(
+            "since this run `{index}` names {names}, hidden from the run: your next `git commit -a` would commit it"
+        );
+        let help = "run `git reset`; if `git ls-files FILE` names it even then, the run has committed it: run \
+                    `git rm --cached FILE` before you commit";
+        Some(report(finding, help))
+    }
+}
+
+/// The doubts about a new repository.
+pub(super) fn doubts(host: &Host, found: &Nested) -> Vec<String> {
+    let mut doubts = Vec::new();
+    for name in [MERGE_RR, MERGE_AUTOSTASH] {
+        if content_of(host, &found.git_dir.child(name)).is_some() {
+            doubts.push(format!("a `{name}`"));
+        }
+    }
+    // `nested` says if it cannot be read.
+    let parts = index::parts(host, &found.git_dir, &found.common_dir).ok().flatten().unwrap_or_default();
+    if let Some(name) = parts.iter().find_map(index::Index::refused_name) {
+        doubts.push(format!("the name `{}` in its index", escape_for_display(OsStr::from_bytes(name))));
+    }
+    if !parts.iter().all(index::Index::has_true_trees) {
+        doubts.push("an index by which git commits other contents than its entries have".to_owned());
+    }
+    doubts
+}
+
+fn report_file(path: &AbsPath, content: &[u8], held: &mut Held) {
+    let (finding, help_if_moved, help_if_not) = if path.as_path().ends_with(MERGE_RR) {
+        (
+            "makes git copy or write the files that it names, at the next commit",
+            "after a conflict, run `git rerere` before you resolve it: otherwise git does not record how you did",
+            "remove it before you commit or merge",
+        )
+    } else if path.as_path().ends_with(MERGE_AUTOSTASH) {
+        (
+            "makes git apply a stash at the next commit",
+            "`git stash store $(cat FILE)` makes it a stash; look at it with `git stash show -p` before you apply it",
+            "remove it before you commit",
+        )
+    } else if path.as_path().ends_with(ALTERNATES) {
+        let first = content.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let place = escape_for_display(OsStr::from_bytes(first));
+        let message = format!("since this run git takes objects from `{place}`, too, because of `{path}`");
+        let help = "remove the file, unless you know that place; `git fsck` says whether an object is missing then";
+        return held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths([path.clone()]).help(help));
+    } else {
+        let message = format!("since this run `{path}` names tables outside of its folder, which git would delete");
+        return held.say(path, message, "remove the lines with a slash before you use git in this project");
+    };
+    let report = HeldReport {
+        finding: format!("since this run `{path}` {finding}"),
+        subject: "it".to_owned(),
+        help_if_moved,
+        help_if_not,
+    };
+    held.hold(path, report);
+}
+
+/// The entries of one index for files that the run cannot see.
+struct HiddenEntries {
+    repository: Repository,
+    /// The hidden files and folders, by their names in the index.
+    hidden: HashSet<Vec<u8>>,
+    /// The entries at the start; `None` if the index could not be read.
+    before: Option<BTreeSet<AbsPath>>,
+}
+
+impl HiddenEntries {
+    fn start(host: &Host, repository: Repository, hidden: &[AbsPath]) -> Self {
+        let names = hidden.iter().filter_map(|path| path.relative_to(&repository.work_tree));
+        let hidden: HashSet<Vec<u8>> = names.map(|name| name.as_os_str().as_bytes().to_vec()).collect();
+        let mut watch = Self { repository, hidden, before: Some(BTreeSet::new()) };
+        if !watch.hidden.is_empty() {
+            let Repository { git_dir, common_dir, .. } = &watch.repository;
+            let parts = index::parts(host, git_dir, common_dir).ok().flatten();
+            watch.before = parts.map(|parts| watch.entries(&parts).collect());
+        }
+        watch
+    }
+
+    /// The entries in `parts` that were not there at the start.
+    fn added<'i>(&'i self, parts: &'i [index::Index]) -> impl Iterator<Item = AbsPath> + 'i {
+        let before = self.before.iter();
+        before.flat_map(|before| self.entries(parts).filter(|path| !before.contains(path)))
+    }
+
+    fn entries<'i>(&'i self, parts: &'i [index::Index]) -> impl Iterator<Item = AbsPath> + 'i {
+        let is_hidden = |name: &&[u8]| {
+            let ends = name.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+            ends.chain([name.len()]).any(|end| self.hidden.contains(&name[..end]))
+        };
+        let names =
+            parts.iter().flat_map(index::Index::names).filter(move |name| !self.hidden.is_empty() && is_hidden(name));
+        names.map(|name| self.repository.work_tree.join(OsStr::from_bytes(name)))
+    }
+}
+
+/// A file as `stat` describes it. Nobody can set the last two numbers.
+type Stamp = (std::ffi::OsString, u64, i64, i64);
+
+#[derive(Default)]
+struct Found {
+    /// The contents of files that git believes, unless they are empty.
+    files: BTreeMap<AbsPath, Vec<u8>>,
+    /// The git directories with an index, and the state of its files.
+    indexes: BTreeMap<AbsPath, BTreeSet<Stamp>>,
+    /// Whether there are more folders than are searched.
+    is_cut: bool,
+}
+
+/// Searches `git_dirs`, and the git directories of worktrees and submodules in them. Closed folders
+/// have been opened or reported as those that may hold links.
+fn search(host: &Host, git_dirs: &[AbsPath]) -> Found {
+    let mut found = Found::default();
+    let mut waiting = git_dirs.to_vec();
+    let mut seen = HashSet::new();
+    while let Some(folder) = waiting.pop() {
+        if seen.len() == MOST_FOLDERS {
+            found.is_cut = true;
+            break;
+        }
+        if !seen.insert(folder.clone()) {
+            continue;
+        }
+        let entries = host.read_dir(&folder).unwrap_or_default();
+        let is_git_dir = entries.iter().any(|entry| entry.name == "HEAD");
+        for entry in &entries {
+            let path = folder.child(&entry.name);
+            let name = entry.name.as_bytes();
+            if entry.kind == FileKind::Directory {
+                if !is_git_dir || !NOT_ENTERED.iter().any(|known| entry.name == *known) {
+                    waiting.push(path);
+                }
+            } else if name == MERGE_RR.as_bytes() || name == MERGE_AUTOSTASH.as_bytes() {
+                found.files.extend(content_of(host, &path).map(|content| (path, content)));
+            } else if name == b"index" || name.starts_with(b"sharedindex.") {
+                found.indexes.entry(folder.clone()).or_default().extend(stamp(host, &folder, &entry.name));
+            }
+        }
+        if is_git_dir {
+            let path = folder.join(ALTERNATES);
+            found.files.extend(content_of(host, &path).map(|content| (path, content)));
+            let path = folder.join(TABLES);
+            let tables = content_of(host, &path).filter(|content| content.contains(&b'/'));
+            found.files.extend(tables.map(|content| (path, content)));
+        }
+    }
+    found
+}
+
+/// The content of a file, or the reason why it cannot be read; `None` if it is empty or missing.
+fn content_of(host: &Host, path: &AbsPath) -> Option<Vec<u8>> {
+    match host.read_regular(path, LARGEST) {
+        Ok(content) => content.filter(|content| !content.is_empty()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => None,
+        Err(e) => Some(e.kind().to_string().into_bytes()),
+    }
+}
+
+// The types of these fields differ between architectures.
+#[allow(clippy::unnecessary_cast, clippy::cast_lossless, clippy::cast_possible_wrap)]
+fn stamp(host: &Host, folder: &AbsPath, name: &OsStr) -> Option<Stamp> {
+    let found = OpenDir::open(host, folder).and_then(|folder| folder.stat(name)).ok().flatten()?;
+    Some((name.to_owned(), found.st_ino as u64, found.st_ctime as i64, found.st_ctime_nsec as i64))
+}
