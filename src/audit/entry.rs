@@ -14,6 +14,11 @@ pub(super) fn entry(path: &AbsPath, project: &Project) -> Option<String> {
     }
 }
 
+/// A TOML string that names `path` in any file. `None` if the path is not UTF-8.
+pub(crate) fn absolute_entry(path: &AbsPath) -> Option<String> {
+    quoted("", path.as_path())
+}
+
 fn quoted(start: &str, path: &Path) -> Option<String> {
     let path = path.to_str()?;
     if path.is_empty() {

@@ -8,7 +8,7 @@ pub mod consents;
 pub mod diff;
 pub mod doctor;
 pub mod effective_access;
-mod entry;
+pub(crate) mod entry;
 pub mod explain;
 pub mod init;
 pub mod lint;

@@ -178,6 +178,7 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
     }
     let is_uniform = explanation.below.is_empty();
     lines("holds", explanation.durability.iter().map(|one| durability(one, is_uniform, paint)).collect());
+    lines("open", explanation.open.iter().cloned().collect());
     out
 }
 

@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use crate::audit::entry::absolute_entry;
 use crate::compile::readme::{LIMITS, NOT_PASSED, PATHS};
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
@@ -15,6 +16,9 @@ use super::style::Paint;
 
 /// Ten thousand rules have a tenth of it.
 const LARGEST: u64 = 1 << 24;
+
+/// The reason for `/`.
+const READ_ONLY_HOST: &str = "the host is read-only";
 
 /// The paths and the names of variables that were asked for, and whether limits were.
 type Asked<'a> = (&'a [OsString], &'a [OsString], bool);
@@ -74,7 +78,7 @@ fn about_path(host: &Host, cwd: &AbsPath, asked: &OsStr, rows: &[Row], paint: Pa
     });
     let (access, at, because) = match governing {
         Some(row) => (row.access, row.path, row.because),
-        None => ("read-only", "/", "the host is read-only"),
+        None => ("read-only", "/", READ_ONLY_HOST),
     };
     let meaning = match access {
         "writable" => "can be read and changed",
@@ -85,12 +89,38 @@ fn about_path(host: &Host, cwd: &AbsPath, asked: &OsStr, rows: &[Row], paint: Pa
         "private" => "a copy, which can be changed; few keys of it reach the host",
         _ => "the sandbox's own: nothing of the host is in it",
     };
-    Ok(format!(
+    let mut out = format!(
         "{}: {access} ({meaning})\n  {} {path}\n  {} {at}  [{because}]\n",
         paint.heading(written),
         paint.aside("path   "),
         paint.aside("rule   ")
-    ))
+    );
+    let is_missing = matches!(host.kind(&path), Ok(None));
+    if let Some(open) = opening(&path, access, because, path.to_string() == at, is_missing) {
+        out += &format!("  {} {open}\n", paint.aside("open   "));
+    }
+    Ok(out)
+}
+
+/// The change of the policy that gives a command more access. Rules of our own, whose names are
+/// sentences, cannot be opened.
+fn opening(path: &AbsPath, access: &str, because: &str, is_exact: bool, is_missing: bool) -> Option<String> {
+    let name = absolute_entry(path)?;
+    let is_of_preset = because.starts_with('@') || because == READ_ONLY_HOST;
+    if !is_of_preset && because.contains(' ') {
+        return (access == "own" && path.is_within(&places::at(places::TMP)))
+            .then(|| "outside, for the next run: `tmp = \"host\"` in `[filesystem]`".to_owned());
+    }
+    let rule = match access {
+        "read-only" if is_missing => format!("rw = [{{ path = {name}, if-missing = \"create\" }}]"),
+        "read-only" | "private" => format!("rw = [{name}]"),
+        "hidden" | "redacted" | "own" => format!("ro = [{name}]"),
+        _ => return None,
+    };
+    Some(match is_exact && !is_of_preset {
+        true => format!("outside, for the next run: change or remove the rule of {because}"),
+        false => format!("outside, for the next run: `{rule}` in `[filesystem]`"),
+    })
 }
 
 fn about_variable(name: &OsStr, dropped: &str, paint: Paint) -> String {

@@ -149,6 +149,7 @@ codes! {
     HiddenNextTime = "hidden-next-time", Warning, "A file differs from what git holds, and a preset hides it then.";
     NotCheckedOut = "not-checked-out", Warning,
         "git expects another version of a file that the command could not change.";
+    LeftUnfinished = "left-unfinished", Warning, "A merge, a rebase or the like of git is under way since the run.";
     HiddenFromGit = "hidden-from-git", Warning, "The command made git show no changes of some files, or another history.";
     PlantedRepository = "planted-repository", Warning,
         "A repository or symlink that git would follow is new, and is named or was moved aside.";

@@ -65,6 +65,11 @@ pub fn kept_copies(host: &Host, state: &AbsPath) -> io::Result<Vec<KeptCopy>> {
             };
             let About { project, path, .. } = about;
             let is_gone = |path: &AbsPath| matches!(host.kind(path), Ok(None));
+            // A worktree that was removed leaves the copy of its settings.
+            let has_content = !changes.is_empty() || problem.is_some();
+            if !has_content && !is_gone(&project) && path.parent().is_some_and(|folder| is_gone(&folder)) {
+                continue;
+            }
             let (project_gone, file_gone) = (is_gone(&project), is_gone(&path));
             copies.push(KeptCopy { project, project_gone, path, file_gone, changes, problem });
         }
@@ -80,7 +85,11 @@ fn compared(host: &Host, store: &Store, path: &AbsPath, syntax: Syntax) -> Resul
         CopyState::Text(copy) => copy,
         CopyState::Unfit(why) => return Err(format!("the copy cannot be used: {why}")),
     };
-    let file = HostFile::read(host, path).map_err(text)?;
+    let file = match HostFile::read(host, path) {
+        // Its folder is gone, too.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        file => file.map_err(text)?,
+    };
     let file = file.map_or_else(|| crate::compile::placeholder::content_of_missing(path).to_vec(), |file| file.text);
     if copy == file {
         return Ok(Vec::new());

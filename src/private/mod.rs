@@ -290,7 +290,7 @@ impl FileSync<'_> {
                 Err(e) => said.push(report::not_written(path, &e)),
             }
         }
-        self.report(link, syntax, kept, said)
+        self.report(link, syntax, kept, &outside, said)
     }
 
     /// Replaces the host's file by one with these changes.
@@ -327,6 +327,7 @@ impl FileSync<'_> {
         link: &PlannedLink,
         syntax: Syntax,
         kept: KeyChanges,
+        outside: &Entries,
         said: &mut Diagnostics,
     ) -> io::Result<Option<About>> {
         let mut about = self.about(link)?;
@@ -337,7 +338,7 @@ impl FileSync<'_> {
         if fresh.is_empty() {
             return Ok(None);
         }
-        said.push(report::kept(&link.path, syntax, &fresh));
+        said.push(report::kept(&link.path, syntax, &fresh, outside));
         about.reported = hashes;
         Ok(Some(about))
     }

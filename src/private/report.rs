@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use super::formats::{Key, Syntax, Values};
+use super::formats::{Entries, Key, Syntax, Values};
 use crate::diagnostic::{Code, Diagnostic, listed, shell_quote};
 use crate::policy::{AbsPath, escape_for_display};
 
@@ -18,18 +18,34 @@ const LONGEST: usize = 200;
 const MOST_VALUES: usize = 8;
 
 /// Changes that stay in the copy.
-pub(super) fn kept(path: &AbsPath, syntax: Syntax, changes: &[(Key, Values)]) -> Diagnostic {
+pub(super) fn kept(path: &AbsPath, syntax: Syntax, changes: &[(Key, Values)], host: &Entries) -> Diagnostic {
     let more = changes.len().saturating_sub(MOST_KEYS);
     let shown = &changes[..changes.len() - more];
     let keys = shown.iter().map(|(key, _)| short(key));
     let keys = keys.chain((more > 0).then(|| format!("{more} more")));
     let stay = if changes.len() == 1 { "stays" } else { "stay" };
-    let message = format!("{} of `{path}` {stay} in the sandbox's copy", listed(keys, "and"));
-    let outside = changes.iter().take(MOST_NOTES).map(|(key, values)| outside(path, syntax, key, values));
+    let message = match changes {
+        // A file without a known format is one value, and has no keys.
+        [(key, _)] if key.0.is_empty() => format!("the new content of `{path}` stays in the sandbox's copy"),
+        _ => format!("{} of `{path}` {stay} in the sandbox's copy", listed(keys, "and")),
+    };
+    let outside = changes.iter().take(MOST_NOTES).map(|(key, values)| {
+        let why = unknown_remote(key, values, host).filter(|_| syntax == Syntax::Git);
+        outside(path, syntax, key, values) + &why.unwrap_or_default()
+    });
     Diagnostic::new(Code::PrivateKept, message)
         .notes(outside)
         .paths([path.clone()])
         .help("the next run inside has these changes; check each before you make it outside")
+}
+
+/// Why an upstream does not reach the host's file, whose entries are `host`.
+fn unknown_remote(Key(parts): &Key, values: &Values, host: &Entries) -> Option<String> {
+    let ([section, _, name], [remote]) = (parts.as_slice(), values.as_slice()) else { return None };
+    let url = Key(vec![b"remote".to_vec(), remote.clone(), b"url".to_vec()]);
+    let is_unknown = section == b"branch" && name == b"remote" && remote.len() <= LONGEST && !host.contains_key(&url);
+    let remote = escape_for_display(OsStr::from_bytes(remote));
+    is_unknown.then(|| format!("; an upstream reaches the host's file if that has the remote `{remote}`"))
 }
 
 /// A key as far as a reader needs it.
@@ -44,6 +60,9 @@ fn short(key: &Key) -> String {
 /// The command, or the words, for the same change outside.
 fn outside(path: &AbsPath, syntax: Syntax, key: &Key, values: &Values) -> String {
     let (file, shown) = (shell_quote(path.as_os_str()), short(key));
+    if key.0.is_empty() {
+        return format!("outside: write {file} yourself; `agent-sandbox private show` has both contents");
+    }
     if key.0.iter().chain(values).any(|text| text.len() > LONGEST) {
         return format!("{shown} has a name or a value of more than {LONGEST} bytes");
     }
@@ -61,7 +80,6 @@ fn outside(path: &AbsPath, syntax: Syntax, key: &Key, values: &Values) -> String
             format!("outside: {}", listed(std::iter::once(set("--replace-all", first)).chain(others), "and"))
         }
         (_, []) => format!("outside: remove {shown} from {file}"),
-        (Syntax::Opaque, _) => format!("outside: write {file} yourself"),
         (_, [value, ..]) => {
             let value = escape_for_display(OsStr::from_bytes(value));
             format!("outside: set {shown} to `{value}` in {file}")

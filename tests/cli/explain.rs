@@ -51,6 +51,60 @@ fn a_path_must_be_given() {
     assert!(ran.err.contains("<PATH>"), "{}", ran.err);
 }
 
+// SPEC X6
+#[test]
+fn the_change_that_gives_more_access_is_named() {
+    let place = Place::in_tmp();
+    for path in [".env", "kept", "own", ".git/config", ".git/HEAD"] {
+        place.write(format!("home/code/project/{path}"), "x = 1\n");
+    }
+    place.write("home/code/project/.agent-sandbox.toml", "[filesystem]\nexclude = [\"own\"]\n");
+    place.write("home/.ssh/id", "");
+    let open = |path: &str| {
+        let ran = run(&place, ["explain", path]);
+        let line = ran.out.lines().find_map(|line| line.strip_prefix("  open    ")).unwrap_or("none");
+        line.trim_end_matches("; in a project's file this needs consent").to_owned()
+    };
+    for (path, expected) in [
+        ("kept", "none"),
+        (".env", "`ro = [\".env\"]` in `[filesystem]`"),
+        ("own", "change or remove this rule: .agent-sandbox.toml:2:12"),
+        ("~/.ssh/id", "`ro = [\"~/.ssh/id\"]` in `[filesystem]`"),
+        ("~/.ssh", "`ro = [\"~/.ssh\"]` in `[filesystem]`"),
+        (
+            ".git/hooks",
+            "`rw = [{ path = \".git/hooks/\", if-missing = \"create\" }]` in `[filesystem]` creates a folder; create a file yourself first",
+        ),
+        (".git/config", "`rw = [\".git/config\"]` in `[filesystem]`: the command then changes the host's file"),
+        (".agent-sandbox.toml", "no rule does: this is agent-sandbox's own"),
+        ("/tmp/x", "`tmp = \"host\"` in `[filesystem]`"),
+        ("/dev/null", "none"),
+    ] {
+        assert_eq!(open(path), expected, "{path}");
+    }
+}
+
+// SPEC X6
+#[test]
+fn the_change_that_gives_more_access_is_named_inside() {
+    crate::support::require_bwrap();
+    let place = Place::in_tmp();
+    place.write("home/code/project/.env", "x = 1\n");
+    place.write("home/code/project/own/x", "x = 1\n");
+    place.write("home/code/project/.agent-sandbox.toml", "[filesystem]\nexclude = [\"own\"]\n");
+    let asked = [".env", "own", ".agent-sandbox.toml", "/missing"];
+    let ran = run(&place, [&["--", "/run/agent-sandbox/guard", "explain"], &asked[..]].concat());
+    let root = place.project();
+    let lines: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("  open")).collect();
+    let expected = [
+        format!("  open    outside, for the next run: `ro = [\"{}/.env\"]` in `[filesystem]`", root.display()),
+        "  open    outside, for the next run: change or remove the rule of .agent-sandbox.toml".to_owned(),
+        "  open    outside, for the next run: `rw = [{ path = \"/missing\", if-missing = \"create\" }]` in `[filesystem]`"
+            .to_owned(),
+    ];
+    assert_eq!(lines, expected, "{ran:?}");
+}
+
 // SPEC X2, X8
 #[test]
 fn what_cannot_be_looked_at_is_said_and_the_rest_is_explained() {

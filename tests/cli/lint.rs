@@ -117,3 +117,16 @@ fn a_file_that_needs_consent_is_said_to_need_it_and_is_no_finding() {
     place.trust();
     assert_eq!(run(&place, ["lint"]).err, "");
 }
+
+// SPEC N2, M1
+#[test]
+fn a_read_only_rule_in_a_hidden_folder_opens() {
+    let place = Place::in_tmp();
+    place.write("home/closed/tool", "");
+    let policy = "[filesystem]\nexclude = [\"~/closed\"]\nro = [\"~/closed/tools\"]\n";
+    place.write("home/code/project/.agent-sandbox.toml", policy);
+    let ran = run(&place, ["lint"]);
+    assert!(ran.out.contains("note[unused-rule]: `~/closed/tools` does not exist, so nothing is shown\n"), "{ran:?}");
+    let ran = run(&place, ["explain", "."]);
+    assert!(!ran.err.contains("did you mean"), "{ran:?}");
+}

@@ -103,3 +103,42 @@ fn files_below(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     }
     files
 }
+
+// SPEC Q5, Q10
+#[test]
+fn a_file_without_keys_is_one_content() {
+    require_bwrap();
+    let place = Place::in_tmp();
+    place.write("home/.tool/text", "one\n");
+    place.write("home/.config/agent-sandbox/config.toml", "[filesystem]\nprivate = [\"~/.tool/text\"]\n");
+    let ran = run(&place, ["--", "sh", "-c", "echo two >~/.tool/text"]);
+    let said = stable(&ran.err, &place);
+    assert!(said.contains("]: the new content of `/PLACE/home/.tool/text` stays in the sandbox's copy\n"), "{said}");
+    assert!(
+        said.contains("note: outside: write /PLACE/home/.tool/text yourself; `agent-sandbox private show` has"),
+        "{said}"
+    );
+}
+
+// SPEC Q10
+#[test]
+fn a_copy_of_a_removed_worktree_is_listed_only_if_it_differs() {
+    require_bwrap();
+    let place = Place::in_tmp();
+    for file in ["same.json", "other.json"] {
+        place.write(format!("home/.tool/{file}"), "{}");
+    }
+    place.write("home/.config/agent-sandbox/config.toml", "[filesystem]\nprivate = [\"~/.tool/*.json\"]\n");
+    let ran = run(&place, ["--", "sh", "-c", "echo '{\"x\": 1}' >~/.tool/other.json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let list = || run(&place, ["private", "list"]).out;
+    assert!(list().contains("/same.json: the copy is the same as the host's file\n"), "{}", list());
+    std::fs::remove_dir_all(place.home().join(".tool")).unwrap();
+    assert!(!list().contains("/same.json") && list().contains("/other.json: 1 key"), "{}", list());
+}
+
+#[test]
+fn without_an_action_the_actions_are_named() {
+    let ran = crate::ran(["private"]);
+    assert!(ran.code == Some(2) && ran.err.contains("<list|show|forget>"), "{ran:?}");
+}

@@ -28,6 +28,13 @@ cases! {
         },
     );
 
+    // SPEC R1
+    CreatedDuringRun a_file_of_the_home_is_read_by_its_program after(
+        &tree(["home/u/.claude/"]),
+        "",
+        |tree| tree.add("home/u/.claude/CLAUDE.md"),
+    );
+
     CommandsChanged values_that_name_commands_are_named_and_not_shown after(
         &tree(["home/u/.claude.json = {\"projects\": {\"/p\": {}}}"]),
         "",
@@ -69,6 +76,32 @@ cases! {
         index_of(&tree, ".envrc", "A=1");
         after(&tree, "", |tree| index_of(tree, ".envrc", "A=2"))
     };
+    // SPEC R13
+    NotCheckedOut a_file_in_a_protected_folder_of_another_version_is_named {
+        let tree = repository();
+        tree.add("home/u/proj/.vscode/settings.json = A=1");
+        index_of(&tree, ".vscode/settings.json", "A=1");
+        after(&tree, "", |tree| index_of(tree, ".vscode/settings.json", "A=2"))
+    };
+    // SPEC R13
+    NotCheckedOut a_file_that_git_could_not_create_in_a_protected_folder_is_named {
+        let tree = repository();
+        tree.add("home/u/proj/deploy/");
+        index_of(&tree, "other", "");
+        after(&tree, "[filesystem]\nro = [\"deploy\"]\n", |tree| index_of(tree, "deploy/new", "A=2"))
+    };
+    // SPEC R13
+    NotCheckedOut a_protected_file_that_git_no_longer_tracks_is_named {
+        let tree = repository();
+        tree.add("home/u/proj/.envrc = A=1");
+        index_of(&tree, ".envrc", "A=1");
+        after(&tree, "", |tree| index_of(tree, "other", "A=1"))
+    };
+    // SPEC R17
+    LeftUnfinished what_git_did_not_finish_is_named after(&repository(), "", |tree| {
+        tree.add("home/u/proj/.git/MERGE_HEAD");
+        tree.add("home/u/proj/.git/rebase-merge/git-rebase-todo = exec ./evil");
+    });
     // SPEC R11
     HiddenFromGit a_file_whose_changes_git_does_not_show_is_named after(&repository(), "", |tree| {
         tree.add("home/u/proj/one = evil");

@@ -22,6 +22,13 @@ cases! {
         None,
         "[alias]\n\tst = !evil 'x'\n[remote \"o\"]\n\tfetch = a\n\tfetch = b\n\turl = \"\\t\"\n",
     );
+    // SPEC Q5
+    PrivateKept an_upstream_says_which_remote_the_host_lacks after(
+        "proj/.git/config",
+        "[core]\n\tbare = false\n",
+        None,
+        "[core]\n\tbare = false\n[branch \"main\"]\n\tremote = new\n\tmerge = refs/heads/main\n",
+    );
     PrivateKept a_long_key_and_many_values_are_cut after(
         "proj/.git/config",
         "",

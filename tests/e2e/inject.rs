@@ -72,6 +72,12 @@ fn an_injected_program_is_found(place: &Place) {
 // SPEC J1
 fn the_example_gives_the_application_its_own_settings(place: &Place) {
     write(place, ".agent-sandbox.toml", EXAMPLE);
+    assert_eq!(shell(place, "cat .env"), "DATABASE_URL=postgres://localhost/test\n", "as it is");
+    assert!(!place.project().join(".env").exists());
+    let (_, commented) = EXAMPLE.split_once("\n#\n# [[inject]]\n").unwrap();
+    let lines =
+        format!("[[inject]]\n{commented}").replace("# [[", "[[").replace("# from", "from").replace("# to", "to");
+    write(place, ".agent-sandbox.toml", lines);
     write(place, ".env", "KEY=secret\n");
     write(place, ".env.sandbox", "KEY=test\n");
     write(place, "AGENTS.md", "use tabs\n");

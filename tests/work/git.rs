@@ -13,6 +13,10 @@ for_both!(
     a_worktree_of_before_is_removed_outside,
     a_worktree_whose_files_are_gone_stays_in_the_list_of_git,
     a_checkout_of_another_version_of_a_protected_file_is_reported,
+    a_checkout_of_other_versions_in_a_protected_folder_is_reported,
+    what_a_repair_cannot_bring_back_is_said,
+    a_rebase_that_stops_at_a_protected_file_is_reported,
+    husky_writes_its_scripts_into_a_folder_of_its_own,
     a_submodule_is_added_outside,
     a_submodule_is_worked_in,
     a_submodule_is_fetched_and_updated,
@@ -168,6 +172,83 @@ fn a_checkout_of_another_version_of_a_protected_file_is_reported(place: &Place) 
     assert_eq!(outside(place, "cat .envrc; git checkout -q -- .envrc; cat .envrc"), "one\ntwo\n");
     let said = said_after("! git merge -q main~1 2>/dev/null; git checkout -q main 2>/dev/null");
     assert!(said.starts_with(expected), "{said}");
+}
+
+/// A folder rule protects the file. git leaves `.vscode` as it is, and reports success.
+// SPEC R13
+fn a_checkout_of_other_versions_in_a_protected_folder_is_reported(place: &Place) {
+    outside(
+        place,
+        &format!(
+            "{INIT}; mkdir .vscode; echo one | tee .vscode/tasks.json .vscode/old >.mcp.json
+             git add -A; git commit -qm second; git checkout -q -b other"
+        ),
+    );
+    outside(
+        place,
+        "echo two >.vscode/tasks.json; echo two >.vscode/new; git rm -q .vscode/old .mcp.json; git add -A
+         git commit -qm third; git checkout -q main",
+    );
+    let output = output_inside(place, "git checkout -q other 2>/dev/null");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.success() && said.contains("git expects another version of 2 paths since this run"),
+        "{said}"
+    );
+    assert!(said.contains("= note: `.vscode/new`\n  = note: `.vscode/tasks.json`\n"), "{said}");
+    assert!(said.contains("git no longer tracks 2 paths since this run, and could not remove them inside"), "{said}");
+    assert!(said.contains("= note: `.mcp.json`\n  = note: `.vscode/old`\n"), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output_inside(place, "git status -s").stderr), "", "once");
+    let remedy = "git checkout -q -- .vscode/new .vscode/tasks.json; rm .vscode/old .mcp.json; git status -s";
+    assert_eq!(outside(place, &format!("{remedy}; cat .vscode/*")), "two\ntwo\n");
+}
+
+// SPEC R2, R5
+fn what_a_repair_cannot_bring_back_is_said(place: &Place) {
+    outside(place, INIT);
+    let said = |script: &str| String::from_utf8_lossy(&output_inside(place, script).stderr).into_owned();
+    let broken = said("rm -rf .git/objects .git/refs .git/HEAD");
+    assert!(broken.contains("the run broke the repository; put back: `"), "{broken}");
+    assert!(broken.contains("the run broke the repository; put back empty, without the history: `"), "{broken}");
+    outside(place, "rm -rf .git");
+    let held = said("git init -q; echo evil >.git/hooks/post-commit; chmod 755 .git/hooks/post-commit");
+    assert!(held.matches("warning[planted-repository]").count() == 1 && held.contains("/.git.held` now\n"), "{held}");
+}
+
+// SPEC R17
+fn a_rebase_that_stops_at_a_protected_file_is_reported(place: &Place) {
+    outside(place, &format!("{INIT}; mkdir .vscode; echo one >.vscode/tasks.json; git add -A; git commit -qm second"));
+    outside(place, "git checkout -q -b other; echo two >other; git add -A; git commit -qm third");
+    outside(place, "echo two >.vscode/tasks.json; git commit -qam fourth; git checkout -q main");
+    outside(place, "echo three >third; git add -A; git commit -qm fifth");
+    let output = output_inside(place, "! git rebase -q main other 2>/dev/null");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.starts_with("warning[left-unfinished]: the run left a rebase of git unfinished\n"), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output_inside(place, "git status -s").stderr), "", "once");
+}
+
+/// These are the steps of husky 9 in `npm install`.
+// SPEC P17, M5
+fn husky_writes_its_scripts_into_a_folder_of_its_own(place: &Place) {
+    outside(place, &format!("{INIT}; mkdir .husky; echo 'echo hook ran' >.husky/pre-commit"));
+    outside(place, "git add -A; git commit -qm second; echo kept >.git/info/exclude");
+    let install = "git config core.hooksPath .husky/_; rm -f .husky/_/husky.sh; mkdir -p .husky/_
+        echo '*' >.husky/_/.gitignore; echo \"# $0\" >.husky/_/husky.sh
+        printf '#!/bin/sh\n. .husky/pre-commit\n' >.husky/_/pre-commit; chmod 755 .husky/_/pre-commit";
+    let commit = "git commit -q --allow-empty -m commit 2>&1; git clean -qfd; git status -s";
+    for _ in 0..2 {
+        assert_eq!(inside(place, &format!("git clean -qfd; git status -s; {install}; {commit}")), "hook ran\n");
+        assert_eq!(
+            outside(place, "git status -s; ls -A .husky; git config core.hooksPath || echo unset"),
+            "pre-commit\nunset\n"
+        );
+    }
+    outside(place, install);
+    let scripts = "cat .husky/_/*; git config core.hooksPath";
+    let before = outside(place, scripts);
+    assert_eq!(inside(place, &format!("{commit}; {install}; echo 'evil' >.husky/_/husky.sh; {commit}")), "hook ran\n");
+    assert_eq!(outside(place, scripts), before);
+    assert_eq!(outside(place, commit), "hook ran\n");
 }
 
 /// The first one inside makes `.gitmodules`, and is reported. Later ones would change it.

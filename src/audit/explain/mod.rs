@@ -4,6 +4,7 @@
 mod durability;
 mod limit;
 mod losers;
+mod open;
 mod variable;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,6 +76,9 @@ pub struct Explanation {
     pub below: Vec<Below>,
     /// How far the answer can be relied on while the command runs.
     pub durability: Vec<Durability>,
+    /// How the user can give the command more access, if it has less than `rw`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open: Option<String>,
 }
 
 /// The number of paths below that have this access while the path around them has another.
@@ -166,6 +170,7 @@ impl<'a> Explainer<'a> {
             pins: self.steps(|p| matches!(p.purpose, Purpose::Pin { .. }) && path.is_within(&p.path)),
             below: self.below(&path),
             durability: self.durability(&about),
+            open: self.open(&about),
             kind: kind.map(|kind| match kind {
                 _ if hidden.is_some() => HostKind::Symlink,
                 FileKind::Directory => HostKind::Directory,

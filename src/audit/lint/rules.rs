@@ -11,7 +11,7 @@ use crate::compile::plan::{Purpose, View};
 use crate::compile::resolve::{self, Match};
 use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::host::Host;
-use crate::policy::{AbsPath, Exactness, IfMissing, LayerKind, Origin, Rule, escape_for_display};
+use crate::policy::{AbsPath, Access, Exactness, IfMissing, LayerKind, Origin, Rule, escape_for_display};
 
 use super::LintFinding;
 
@@ -90,8 +90,10 @@ fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
             format!("`{written}` matches nothing here"),
             "correct the pattern, or keep it for later: it counts as soon as something matches when a sandbox starts",
         )
-    } else if rule.access.is_protective() {
+    } else if rule.access.is_protective() && !opens(compiled, rule) {
         (format!("`{written}` does not exist, so nothing is protected"), "correct the path, or remove the rule")
+    } else if rule.access.is_protective() {
+        (format!("`{written}` does not exist, so nothing is shown"), "correct the path, or remove the rule")
     } else {
         (
             format!("`{written}` does not exist, so nothing is opened"),
@@ -99,11 +101,17 @@ fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
         )
     };
     // Only a missing path that the rule should protect is a mistake.
-    let is_mistake = rule.access.is_protective() && !is_pattern && !rule.shows_socket;
+    let is_mistake = rule.access.is_protective() && !is_pattern && !rule.shows_socket && !opens(compiled, rule);
     Diagnostic::new(Code::UnusedRule, message)
         .at(&rule.origin)
         .help(help)
         .as_note(is_for_many(rule.layer) || !is_mistake)
+}
+
+/// Whether a `ro` for a missing path would show it: in a folder that another rule hides.
+fn opens(compiled: &Compiled, rule: &Rule) -> bool {
+    let is_hidden = |path: &AbsPath| matches!(compiled.plan.view(path), View::Masked | View::Fresh);
+    rule.access == Access::Ro && absent(compiled, rule).is_some_and(is_hidden)
 }
 
 /// A flag that applies to nothing. One that opens a path counts only where the path is not writable
@@ -121,7 +129,8 @@ pub(super) fn idle_flag(host: &Host, compiled: &Compiled, rule: &Rule) -> Option
 
 /// An exact rule that protects nothing, where a name that is nearly the same exists.
 pub(super) fn misspelled(host: &Host, compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
-    let meant = meant(host, absent(compiled, rule).filter(|_| rule.access.is_protective())?)?;
+    let protects = rule.access.is_protective() && !opens(compiled, rule);
+    let meant = meant(host, absent(compiled, rule).filter(|_| protects)?)?;
     let root = &compiled.layers.project.root;
     let shown = meant.relative_to(root).map_or_else(|| meant.to_string(), |path| escape_for_display(path.as_os_str()));
     Some(unused(host, compiled, rule).help(format!("did you mean `{shown}`?")))

@@ -148,13 +148,14 @@ pub struct Limits {
     #[schemars(schema_with = "schema::time")]
     pub time: Option<Sourced<Limit>>,
 
-    /// How many processes and threads there can be inside at any moment, such as `512`. Default:
-    /// no limit.
+    /// How many processes and threads there can be inside at any moment, such as `512`. The kernel
+    /// refuses more (EAGAIN), and no report says so. Default: no limit.
     #[schemars(schema_with = "schema::processes")]
     pub processes: Option<Sourced<Limit>>,
 
     /// The maximum size of each file that the command writes: a number with `B`, `K`, `M`, `G` or
-    /// `T`, such as `"2G"`. Default: no limit.
+    /// `T`, such as `"2G"`. The kernel ends a program that writes more (SIGXFSZ), and no report
+    /// says so. Default: no limit.
     #[schemars(schema_with = "schema::size")]
     pub file_size: Option<Sourced<Limit>>,
 

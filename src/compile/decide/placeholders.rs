@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Decisions;
 use crate::compile::resolve::{MissingTarget, Resolution};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::policy::{AbsPath, Access, LayerKind, places};
+use crate::policy::{AbsPath, Access, LayerKind, Mask, places};
 
 const HELP: &str =
     "make the folder writable, or name another with XDG_STATE_HOME: the placeholders of a run are noted there";
@@ -25,10 +25,13 @@ pub(super) fn settle(
     for placeholder in &resolution.placeholders {
         let path = &placeholder.path;
         let Some(decision) = decisions.get(path).filter(|decision| decision.injected.is_none()) else { continue };
-        let around = decisions.way_to(path).into_iter().rfind(|(at, _)| !gone.contains(at));
-        let is_open = around.is_some_and(|(_, decision)| decision.access == Access::Rw);
-        let is_needed = decision.access.is_protective() && is_open;
-        if is_needed && resolution.can_journal {
+        let way = decisions.way_to(path);
+        let mut around = way.iter().rev().filter(|(at, _)| !gone.contains(at)).map(|(_, decision)| decision.access);
+        let around = (around.next(), around.next());
+        let is_needed = decision.access.is_protective() && around.0 == Some(Access::Rw);
+        // Without a mount point there is no folder of the command's own in a protected one.
+        let is_fresh = decision.mask == Mask::Fresh && around == (Some(Access::Ro), Some(Access::Rw));
+        if (is_needed || is_fresh) && resolution.can_journal {
             needed.push(placeholder);
             continue;
         }

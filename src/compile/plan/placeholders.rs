@@ -7,7 +7,7 @@ use crate::compile::decide::Decisions;
 use crate::compile::placeholder::{Placeholder, ignore_line};
 use crate::compile::resolve::{GitExclude, PresetVariable, SecondPlace};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::policy::{AbsPath, Access, LayerKind, Origin, Rule, escape_for_display};
+use crate::policy::{AbsPath, Access, LayerKind, Mask, Origin, Rule, escape_for_display};
 use crate::sys::ablate::{self, Mitigation};
 
 use super::{Mount, Plan, PlannedMount, Planner, View, view};
@@ -28,8 +28,10 @@ impl Planner<'_> {
             // A folder with a writable path in it may hold new work.
             let is_placeholder = || placeholders.iter().any(|placeholder| placeholder.path == *path);
             let is_ours = matches!(decision.origin, Origin::BuiltIn(_));
+            // A folder of the command's own is seen in a read-only folder, too.
+            let is_fresh = decision.mask == Mask::Fresh;
             let is_covered = (decision.access == Access::Exclude || is_ours || is_placeholder())
-                && view::above(&self.views, path) == View::HostRw
+                && (view::above(&self.views, path) == View::HostRw || is_fresh)
                 && !decisions.opens_below(path);
             // Also in a read-only folder: git would stage a content that is not the project's.
             let is_injected = decision.injected.is_some();

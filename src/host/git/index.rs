@@ -241,13 +241,34 @@ impl Index {
 
     /// The id of the blob that the regular file `name` has in the index.
     pub(crate) fn blob_id(&self, name: &[u8]) -> Option<&[u8]> {
-        let first = self.entries.partition_point(|entry| self.name_of(entry) < name);
-        let mut same = self.entries.get(first..)?.iter().take_while(|entry| self.name_of(entry) == name);
+        let mut same = self.entries_from(name).take_while(|entry| self.name_of(entry) == name);
         let entry = same.next().filter(|entry| entry.is_plain())?;
         // A second entry means that the file is unmerged, whatever the first one says.
         if same.next().is_some() {
             return None;
         }
+        self.blob_of(entry)
+    }
+
+    /// Whether the index has an entry of this name, of any kind.
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        self.entries_from(name).next().is_some_and(|entry| self.name_of(entry) == name)
+    }
+
+    /// The names of the regular files in `folder`, at every depth, and their blobs.
+    pub(crate) fn blobs_below(&self, folder: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let start = [folder, b"/"].concat();
+        let below = self.entries_from(&start).take_while(move |entry| self.name_of(entry).starts_with(&start));
+        let plain = below.filter(|entry| entry.is_plain());
+        plain.filter_map(|entry| Some((self.name_of(entry), self.blob_of(entry)?)))
+    }
+
+    fn entries_from(&self, name: &[u8]) -> std::slice::Iter<'_, IndexEntry> {
+        let first = self.entries.partition_point(|entry| self.name_of(entry) < name);
+        self.entries.get(first..).unwrap_or_default().iter()
+    }
+
+    fn blob_of(&self, entry: &IndexEntry) -> Option<&[u8]> {
         self.bytes.get(entry.start + STAT..)?.get(..self.hash_kind.length())
     }
 

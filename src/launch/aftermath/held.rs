@@ -11,7 +11,8 @@ use crate::policy::path::AbsPath;
 pub(super) const REMOVE_IT: &str =
     "remove it before you use git in this project: `git status` is enough to run what it names";
 
-/// The paths that were moved aside, or could not be, and the reports about them.
+/// The paths that were moved aside, or could not be, those to which they were moved, and the
+/// reports about them.
 pub(super) struct Held<'a> {
     pub host: &'a Host,
     pub said: &'a mut Diagnostics,
@@ -42,7 +43,11 @@ impl Held<'_> {
         }
         let HeldReport { finding, subject, help_if_moved, help_if_not } = report;
         let (outcome, help) = match move_aside(self.host, place, folder, name) {
-            Ok(held) => (format!("moved aside: {subject} is `{held}` now"), help_if_moved),
+            Ok(held) => {
+                let message = format!("moved aside: {subject} is `{held}` now");
+                self.paths.insert(held);
+                (message, help_if_moved)
+            }
             Err(e) => (format!("{subject} cannot be moved aside: {}", reason(&e)), help_if_not),
         };
         self.say(place, format!("{finding}; {outcome}"), help);

@@ -15,6 +15,7 @@ mod replaced;
 mod repository;
 mod stale;
 mod subfolders;
+mod unfinished;
 mod worktrees;
 
 use std::cell::LazyCell;
@@ -48,6 +49,7 @@ pub use replaced::Gap;
 pub(super) use replaced::during_run;
 use repository::RepositoryWatch;
 use stale::StaleWatch;
+use unfinished::UnfinishedWatch;
 
 /// A missing path that a rule would protect.
 pub(crate) struct AbsentPath {
@@ -74,6 +76,7 @@ pub struct RunWatch {
     nested: Option<NestedWatch>,
     git_state: Option<GitStateWatch>,
     stale: StaleWatch,
+    unfinished: UnfinishedWatch,
 }
 
 impl RunWatch {
@@ -105,7 +108,7 @@ impl RunWatch {
             }
         });
         let covered: Vec<(AbsPath, FileBirth)> = covered.collect();
-        let stale = StaleWatch::start(host, project, covered.iter().map(|(path, _)| path));
+        let stale = StaleWatch::start(host, project, plan, covered.iter().map(|(path, _)| path));
         let mut keys = Vec::new();
         for (path, file, origin) in agent_files(host, compiled).into_iter().filter(|(path, ..)| can_be_written(path)) {
             match file.used {
@@ -137,6 +140,7 @@ impl RunWatch {
             nested,
             git_state,
             stale,
+            unfinished: UnfinishedWatch::start(host, project),
         }
     }
 
@@ -147,7 +151,8 @@ impl RunWatch {
             self.report_created(host, compiled, said);
             replaced::report(self, host, said);
             report_hidden_next(host, compiled, said);
-            self.stale.finish(host, said);
+            self.stale.finish(host, &compiled.plan, said);
+            self.unfinished.finish(host, said);
             for keys in &self.keys {
                 keys.finish(host, said);
             }
@@ -219,9 +224,13 @@ impl RunWatch {
         let names = created.iter().map(name);
         let (subject, notes) = one_or_many(names.collect());
         let it = if created.len() == 1 { "it" } else { "them" };
-        let help = format!(
-            "tools on this machine may obey {it}: look at {it} before you open the project, enter it or commit"
-        );
+        // Programs read files of the home wherever they are started.
+        let is_in_project = created.iter().any(|absent| absent.path.is_within(&self.root));
+        let before = match is_in_project {
+            true => "before you open the project, enter it or commit",
+            false => "before you start the program that reads it",
+        };
+        let help = format!("tools on this machine may obey {it}: look at {it} {before}");
         let paths: Vec<AbsPath> = created.iter().map(|absent| absent.path.clone()).collect();
         let created = Diagnostic::new(Code::CreatedDuringRun, format!("created during the run: {subject}"));
         said.push(created.notes(notes).paths(paths).help(help));

@@ -70,7 +70,8 @@ impl RepositoryWatch {
     pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
         let help = "look at the files that the run put into the project: without the repair, git would have obeyed settings and hooks from there";
         put_back(host, self.parts.iter(), "repository", help, said);
-        let help = "`git status` in the worktree shows what is missing; remove such a worktree outside";
+        let help = "`git status` in the worktree shows what is missing; to remove such a worktree, call \
+                    `git worktree remove --force PATH` outside";
         // A mount kept the command from removing the folder as a whole. The user may have done so.
         let is_there = |git_dir: &AbsPath| !matches!(host.kind(git_dir), Ok(None));
         let of_worktrees = self.of_worktrees.iter().filter(|(git_dir, _)| is_there(git_dir));
@@ -85,21 +86,36 @@ fn put_back<'p>(
     help: &str,
     said: &mut Diagnostics,
 ) {
-    let (mut repaired, mut failed) = (Vec::new(), Vec::new());
+    let (mut repaired, mut emptied, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for (git_dir, part) in parts {
         let path = git_dir.child(part.name());
         match open_again(host, git_dir).and_then(|folder| part.put_back(&folder)) {
-            Ok(false) => {}
-            Ok(true) => repaired.push(format!("`{path}`")),
+            Ok(Repair::Unneeded) => {}
+            Ok(Repair::PutBack) => repaired.push(format!("`{path}`")),
+            Ok(Repair::Emptied) => emptied.push(format!("`{path}`")),
             Err(e) => failed.push(format!("`{path}` ({})", reason(&e))),
         }
     }
-    for (outcome, paths) in [("put back", repaired), ("cannot be put back", failed)] {
+    let lost = "what the run removed from there is gone: get it from a backup, a clone or a remote";
+    let outcomes = [
+        ("put back", repaired, help),
+        ("put back empty, without the history", emptied, lost),
+        ("cannot be put back", failed, help),
+    ];
+    for (outcome, paths, help) in outcomes {
         if !paths.is_empty() {
             let message = format!("the run broke the {what}; {outcome}: {}", listed(paths.into_iter(), "and"));
             said.push(Diagnostic::new(Code::RepositoryRepaired, message).help(help));
         }
     }
+}
+
+/// What became of a part.
+enum Repair {
+    Unneeded,
+    PutBack,
+    /// The run removed the folder, and an empty one is in its place.
+    Emptied,
 }
 
 impl Part {
@@ -111,13 +127,15 @@ impl Part {
         }
     }
 
-    /// Makes the part anew where git does not accept it. Returns whether that was necessary.
-    fn put_back(&self, folder: &OpenDir) -> io::Result<bool> {
+    /// Makes the part anew where git does not accept it.
+    fn put_back(&self, folder: &OpenDir) -> io::Result<Repair> {
         let temporary = format!("HEAD.agent-sandbox-{}", super::unpredictable_suffix());
         match self {
             Part::Directory(name) => return put_back_directory(folder, name),
             Part::Place(content) => return put_back_place(folder, content),
-            Part::Head(_) | Part::HeadLink(_) if matches!(valid_head(folder), Ok(Some(_))) => return Ok(false),
+            Part::Head(_) | Part::HeadLink(_) if matches!(valid_head(folder), Ok(Some(_))) => {
+                return Ok(Repair::Unneeded);
+            }
             Part::HeadLink(target) => {
                 super::make_writable(folder)?;
                 folder.make_link(&temporary, target)?;
@@ -130,37 +148,37 @@ impl Part {
         }
         make_room(folder, HEAD)?;
         folder.rename(&temporary, folder, HEAD)?;
-        Ok(true)
+        Ok(Repair::PutBack)
     }
 }
 
 /// git itself writes the file, so that only a missing one is put back.
-fn put_back_place(folder: &OpenDir, content: &[u8]) -> io::Result<bool> {
+fn put_back_place(folder: &OpenDir, content: &[u8]) -> io::Result<Repair> {
     if folder.stat(GITDIR)?.is_some() {
-        return Ok(false);
+        return Ok(Repair::Unneeded);
     }
     super::make_writable(folder)?;
     folder.make_file(GITDIR, OFlags::WRONLY, Mode::from_raw_mode(0o644))?.write_all(content)?;
-    Ok(true)
+    Ok(Repair::PutBack)
 }
 
-fn put_back_directory(folder: &OpenDir, name: &str) -> io::Result<bool> {
+fn put_back_directory(folder: &OpenDir, name: &str) -> io::Result<Repair> {
     // Like git, this follows symlinks: some layouts share objects by one.
     if folder.leads_to_directory(name) {
-        return Ok(false);
+        return Ok(Repair::Unneeded);
     }
     ablate::pause(Point::PutBack(name));
     match folder.child(name) {
         // If it is only closed, its content is the repository.
-        Ok(closed) => closed.set_mode(OPEN_MODE)?,
+        Ok(closed) => closed.set_mode(OPEN_MODE).map(|()| Repair::PutBack),
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             super::make_writable(folder)?;
             make_room(folder, name)?;
             folder.make_dir(name, OPEN_MODE)?;
+            Ok(Repair::Emptied)
         }
-        Err(e) => return Err(e),
+        Err(e) => Err(e),
     }
-    Ok(true)
 }
 
 /// Opens a git directory, which the run may have closed to make git look elsewhere.

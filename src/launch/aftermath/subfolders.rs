@@ -80,7 +80,8 @@ impl SubfoldersWatch {
         };
         for (entry, folder) in folders {
             let doubts = self.new_doubts(host, &folder, could_be_changed);
-            if doubts.is_empty() || held.paths.contains(&folder.child(".git")) {
+            let is_said = held.paths.contains(&folder) || held.paths.contains(&folder.child(".git"));
+            if doubts.is_empty() || is_said {
                 continue;
             }
             let (name, doubts) = (super::name_in(&self.root, &entry), listed_doubts(doubts));

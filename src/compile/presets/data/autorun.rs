@@ -9,7 +9,7 @@
 //! see an empty folder. Everything else that is missing can be created, and the run reports it at
 //! the end. `@autorun-strict` blocks all of these folders.
 
-use super::{BuiltinPreset, Group, group, ro};
+use super::{BuiltinPreset, Group, exclude, group, ro};
 
 pub(super) const AUTORUN: BuiltinPreset = BuiltinPreset {
     groups: GROUPS,
@@ -105,6 +105,12 @@ const GROUPS: &[Group] = &[
         "husky, core.hooksPath",
         "husky, \"How To\"; git-config(1), core.hooksPath",
         &[ro(".husky"), ro(".githooks"), ro(".git-hooks")],
+    ),
+    // It writes its scripts anew at each `npm install`, which would fail.
+    group(
+        "husky",
+        "husky 9, `index.js`: `prepare` writes `.husky/_`, where it points `core.hooksPath`",
+        &[exclude(".husky/_/").blocked_in_parent().fresh()],
     ),
     group(
         "pre-commit",

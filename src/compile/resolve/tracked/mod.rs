@@ -19,6 +19,7 @@
 //!   somewhere, a partial clone without that blob). An abbreviated hash is not enough.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
@@ -68,9 +69,30 @@ impl<'h> TrackedFiles<'h> {
         self.entry(path).is_ok_and(|entry| entry.is_some())
     }
 
-    /// The id of the blob that such an entry has for `path`.
-    pub(crate) fn blob(&mut self, path: &AbsPath) -> Option<Vec<u8>> {
-        self.entry(path).ok().flatten().map(|(_, id)| id.to_vec())
+    /// Whether that index could be read, and has no entry of any kind for `path`.
+    pub(crate) fn lacks(&mut self, path: &AbsPath) -> bool {
+        let found = self.index_around(path);
+        found.is_ok_and(|found| found.is_some_and(|(index, name)| !index.has(&name)))
+    }
+
+    /// The plain entries at `path` and below it, with their blobs: at most `most`. Those below are
+    /// in the index of the nearest repository around `path` itself.
+    pub(crate) fn blobs_within(&mut self, path: &AbsPath, most: usize) -> Vec<(AbsPath, Vec<u8>)> {
+        let Ok(Some((index, name))) = self.index_around(path) else { return Vec::new() };
+        let itself = index.blob_id(&name).map(|blob| (path.clone(), blob.to_vec()));
+        let below = index.blobs_below(&name).filter_map(|(below, blob)| {
+            let rest = below.get(name.len() + 1..).filter(|rest| !rest.is_empty())?;
+            Some((path.join(OsStr::from_bytes(rest)), blob.to_vec()))
+        });
+        itself.into_iter().chain(below).take(most).collect()
+    }
+
+    /// Whether the file at `path` has the content of this blob.
+    pub(crate) fn has_content(&mut self, path: &AbsPath, blob: &[u8]) -> bool {
+        let host = self.host;
+        let Ok(Some((index, _))) = self.index_around(path) else { return false };
+        let content = host.read_regular(path, LARGEST_FILE);
+        content.is_ok_and(|content| content.is_some_and(|content| blob_id(index.hash_kind, &content) == blob))
     }
 
     fn is_held(&mut self, path: &AbsPath) -> io::Result<bool> {
@@ -86,13 +108,20 @@ impl<'h> TrackedFiles<'h> {
 
     /// The blob that the index of the nearest repository has for `path`.
     fn entry(&mut self, path: &AbsPath) -> io::Result<Option<(HashKind, &[u8])>> {
+        let Some((index, name)) = self.index_around(path)? else { return Ok(None) };
+        Ok(index.blob_id(&name).map(|id| (index.hash_kind, id)))
+    }
+
+    /// The index of the nearest repository around `path`, and the name that it would have for it.
+    fn index_around(&mut self, path: &AbsPath) -> io::Result<Option<(&Index, Vec<u8>)>> {
         let Some(work_tree) = self.work_tree_around(path)? else { return Ok(None) };
-        let Some(name) = path.relative_to(&work_tree) else { return Ok(None) };
+        let Some(name) = path.relative_to(&work_tree).map(|name| name.as_os_str().as_bytes().to_vec()) else {
+            return Ok(None);
+        };
         let host = self.host;
         let index =
             self.indexes.entry(work_tree).or_insert_with_key(|work_tree| read_index(host, work_tree).ok().flatten());
-        let Some(index) = index else { return Ok(None) };
-        Ok(index.blob_id(name.as_os_str().as_bytes()).map(|id| (index.hash_kind, id)))
+        Ok(index.as_ref().map(|index| (index, name)))
     }
 
     /// The nearest directory above `path` with anything named `.git`, valid or not: a broken one is
