@@ -20,7 +20,7 @@ pub enum Format {
 
 /// How much of the diagnostics is shown as text.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct RenderLimits {
     pub diagnostics: usize,
     /// For each diagnostic.
     pub notes: usize,
@@ -30,7 +30,7 @@ pub struct Limits {
     pub rest: &'static str,
 }
 
-impl Limits {
+impl RenderLimits {
     /// Rendering a file of nothing but mistakes would take minutes.
     const USUAL: Self = Self { diagnostics: 100, notes: 20, rest: "; `--message-format=json` shows all", ..Self::NONE };
     pub const NONE: Self = Self { diagnostics: usize::MAX, notes: usize::MAX, characters: usize::MAX, rest: "" };
@@ -55,11 +55,11 @@ impl Limits {
 
 /// Ends with a line break, unless there is nothing to say.
 pub fn render(diagnostics: &Diagnostics, format: Format) -> String {
-    render_within(diagnostics, format, &Limits::USUAL)
+    render_within(diagnostics, format, &RenderLimits::USUAL)
 }
 
 /// Renders text within `limits`. JSON has all of it.
-pub fn render_within(diagnostics: &Diagnostics, format: Format, limits: &Limits) -> String {
+pub fn render_within(diagnostics: &Diagnostics, format: Format, limits: &RenderLimits) -> String {
     match format {
         Format::Text { color } => {
             let renderer = if color { Renderer::styled() } else { Renderer::plain() };
@@ -73,7 +73,7 @@ pub fn render_within(diagnostics: &Diagnostics, format: Format, limits: &Limits)
     }
 }
 
-fn text(diagnostic: &Diagnostic, renderer: &Renderer, limits: &Limits) -> String {
+fn text(diagnostic: &Diagnostic, renderer: &Renderer, limits: &RenderLimits) -> String {
     let level = match diagnostic.severity() {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -106,7 +106,7 @@ fn text(diagnostic: &Diagnostic, renderer: &Renderer, limits: &Limits) -> String
     }
 }
 
-fn notes<'d>(diagnostic: &'d Diagnostic, limits: &Limits) -> impl Iterator<Item = Cow<'d, str>> {
+fn notes<'d>(diagnostic: &'d Diagnostic, limits: &RenderLimits) -> impl Iterator<Item = Cow<'d, str>> {
     let rest = limits.more(diagnostic.details.notes.len(), limits.notes).map(Cow::Owned);
     diagnostic.details.notes.iter().take(limits.notes).map(|note| limits.line(note)).chain(rest)
 }
