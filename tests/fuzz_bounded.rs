@@ -108,7 +108,7 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
 }
 
 #[test]
-fn what_is_damaged_below_is_understood_as_long_as_it_is_whole() {
+fn every_undamaged_document_compiles_to_an_argv() {
     for document in DOCUMENTS {
         assert_eq!(Target::new().run(document.as_bytes()), Outcome::Understood, "{document}");
     }

@@ -398,7 +398,7 @@ fn nothing_is_mounted_for_credentials_that_do_not_exist() {
 
 // SPEC P1
 #[test]
-fn what_work_needs_is_writable_by_default() {
+fn paths_that_work_needs_are_writable_by_default() {
     assert_all(WRITABLE, &Request::default(), "writable", |view| matches!(view, View::Host { writable: true, .. }));
 }
 
@@ -410,7 +410,7 @@ fn folders_in_which_processes_meet_are_empty_and_writable_by_default() {
 
 // SPEC P1
 #[test]
-fn what_the_host_obeys_later_is_read_only_by_default() {
+fn paths_that_the_host_obeys_later_are_read_only_by_default() {
     // A private file is read-only on the host, and the command finds a link to its copy.
     let is_private = |view: &View| matches!(view, View::Symlink { target, .. } if leads_to_copy(target));
     assert_all(READ_ONLY, &Request::default(), "read-only", |view| {

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back_as_the_same_name() {
+    fn a_quoted_name_is_read_back_unchanged() {
         for name in ["plain", "a \"b\" 'c'", "app/[id]/{x}*?", "back\\slash", "line\nbreak\t\u{1b}\u{202e}", "~", "~/x"]
         {
             let written = quoted("", Path::new(name)).expect("a text");

@@ -31,7 +31,7 @@ pub fn source_at(
     if revision.is_empty() || revision.as_bytes().starts_with(b"-") {
         return Err(failed(format!("`{named}` names no revision"), "write `git:HEAD`, `git:main` or `git:COMMIT`"));
     }
-    let git = Git { program: find(host, session, project)?, session, host, folder: &project.root };
+    let git = RevisionGit { program: find(host, session, project)?, session, host, folder: &project.root };
     let commit: OsString = [revision, OsStr::new("^{commit}")].into_iter().collect();
     let Some(commit) = git.ask(["rev-parse".into(), "--verify".into(), "--quiet".into(), commit])? else {
         if git.ask(["rev-parse".into(), "--git-dir".into()])?.is_none() {
@@ -95,14 +95,14 @@ fn find(host: &Host, session: &Session, project: &Project) -> Result<AbsPath, Di
     })
 }
 
-struct Git<'a> {
+struct RevisionGit<'a> {
     program: AbsPath,
     session: &'a Session,
     host: &'a Host,
     folder: &'a AbsPath,
 }
 
-impl Git<'_> {
+impl RevisionGit<'_> {
     /// The output of git; `None` if it fails.
     fn ask<const N: usize>(&self, words: [OsString; N]) -> Result<Option<Vec<u8>>, Diagnostic> {
         let mut command = program::command(&self.program, self.session, self.host, self.folder);

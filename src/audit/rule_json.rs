@@ -67,9 +67,8 @@ impl RuleJson {
             _ if is_private => EffectiveAccess::PrivateFile,
             _ => EffectiveAccess::of_decision(at, decision),
         };
-        let won = compiled.resolution.matches.iter().find(|found| found.path == *at && is_winner(found, decision));
         Self {
-            text: won.and_then(|found| written(&found.rule)),
+            text: written(&decision.rule),
             by: decision.exactness,
             layer: decision.layer,
             links: decision.links.clone(),

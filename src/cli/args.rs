@@ -238,16 +238,30 @@ impl From<BaseArg> for BaseTree {
     }
 }
 
-fn limit(text: &str) -> Result<Limit, String> {
-    text.parse().map_err(|e: LimitError| format!("{e}\n\n  tip: {}", e.help()))
+#[derive(Debug, thiserror::Error)]
+#[error("{error}\n\n  tip: {}", .error.help())]
+struct LimitMistake {
+    error: LimitError,
+}
+
+fn limit(text: &str) -> Result<Limit, LimitMistake> {
+    text.parse().map_err(|error| LimitMistake { error })
+}
+
+#[derive(Debug, thiserror::Error)]
+enum InjectMistake {
+    #[error("write FROM:TO, two paths with a `:` between them")]
+    NoColon,
+    #[error("neither FROM nor TO may be empty")]
+    Empty,
 }
 
 /// The two paths of `--inject`.
-fn from_and_to(written: OsString) -> Result<(OsString, OsString), &'static str> {
+fn from_and_to(written: OsString) -> Result<(OsString, OsString), InjectMistake> {
     let bytes = written.as_bytes();
-    let at = bytes.iter().position(|byte| *byte == b':').ok_or("write FROM:TO, two paths with a `:` between them")?;
+    let at = bytes.iter().position(|byte| *byte == b':').ok_or(InjectMistake::NoColon)?;
     let [from, to] = [&bytes[..at], &bytes[at + 1..]].map(|part| OsStr::from_bytes(part).to_owned());
-    if from.is_empty() || to.is_empty() { Err("neither FROM nor TO may be empty") } else { Ok((from, to)) }
+    if from.is_empty() || to.is_empty() { Err(InjectMistake::Empty) } else { Ok((from, to)) }
 }
 
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 
 use crate::audit::lint::{CODES, Lint, sarif};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Severity, listed, nearest, render};
+use crate::diagnostic::{Code, Diagnostics, Format, Severity, listed, nearest, render};
 use crate::host::Host;
 use crate::trust;
 
@@ -81,8 +81,7 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &LintArgs, output: 
     let mut diagnostics = Diagnostics::default();
     let judged = trust::compile(host, &session, &options.request(), &mut diagnostics);
     let mut lint = Lint::of_stages(&diagnostics);
-    let is_finding = |diagnostic: &Diagnostic| lint.findings.iter().any(|found| found.diagnostic == *diagnostic);
-    let others = diagnostics.iter().filter(|diagnostic| !is_finding(diagnostic)).cloned();
+    let others = diagnostics.iter().filter(|diagnostic| !Lint::is_finding(diagnostic)).cloned();
     output.report(&others.chain(judged.iter().filter_map(|judged| judged.warning(host))).collect());
     if let Some(judged) = judged.as_ref().filter(|_| !diagnostics.has_errors()) {
         if options.debug {

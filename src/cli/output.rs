@@ -13,7 +13,7 @@ use rustix::stdio::stderr;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Limits, reason, render, render_within};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, RenderLimits, reason, render, render_within};
 use crate::host::Host;
 use crate::policy::escape_json;
 use crate::sys::ablate::{self, Mitigation};
@@ -136,13 +136,13 @@ impl Output {
             return true;
         }
         let with_details = said.iter().filter(|one| !one.details.notes.is_empty()).count().clamp(1, MOST_FINDINGS);
-        let limits = Limits {
+        let limits = RenderLimits {
             diagnostics: MOST_FINDINGS,
             notes: MOST_DETAILS / with_details,
             characters: MOST_CHARACTERS,
             rest: if is_kept { "; `agent-sandbox report --last` shows all" } else { "" },
         };
-        let limits = if ablate::is_off(Mitigation::BoundedReports) { Limits::NONE } else { limits };
+        let limits = if ablate::is_off(Mitigation::BoundedReports) { RenderLimits::NONE } else { limits };
         let text = render_within(said, self.format, &limits);
         let may_be_hidden = !self.is_json() && stderr_takes_escapes() && !ablate::is_off(Mitigation::TerminalReset);
         write_bounded(if may_be_hidden { VISIBLE.to_owned() + &text } else { text })

@@ -1,7 +1,7 @@
 //! `agent-sandbox report`.
 
 use crate::compile::layers;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Limits, reason, render_within};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, RenderLimits, reason, render_within};
 use crate::host::Host;
 use crate::launch::{KeptReport, ReportList, Reports};
 
@@ -71,7 +71,7 @@ fn describe(found: &ReportList, paint: Paint) -> String {
         let is_new = if report.shown { "" } else { ", and was not shown until now" };
         let title = format!("the report of the run that ended {}{is_new}", report.age());
         out += &format!("{}\n\n", paint.heading(title));
-        out += &render_within(&report.diagnostics(), Format::Text { color: paint.0 }, &Limits::NONE);
+        out += &render_within(&report.diagnostics(), Format::Text { color: paint.0 }, &RenderLimits::NONE);
         if report.left_out > 0 {
             out += &format!("\n… and {} more findings, for which there was no room\n", report.left_out);
         }

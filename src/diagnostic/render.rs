@@ -20,7 +20,7 @@ pub enum Format {
 
 /// How much of the diagnostics is shown as text.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct RenderLimits {
     pub diagnostics: usize,
     /// For each diagnostic.
     pub notes: usize,
@@ -30,7 +30,7 @@ pub struct Limits {
     pub rest: &'static str,
 }
 
-impl Limits {
+impl RenderLimits {
     /// Rendering a file of nothing but mistakes would take minutes.
     const USUAL: Self = Self { diagnostics: 100, notes: 20, rest: "; `--message-format=json` shows all", ..Self::NONE };
     pub const NONE: Self = Self { diagnostics: usize::MAX, notes: usize::MAX, characters: usize::MAX, rest: "" };
@@ -55,11 +55,11 @@ impl Limits {
 
 /// Ends with a line break, unless there is nothing to say.
 pub fn render(diagnostics: &Diagnostics, format: Format) -> String {
-    render_within(diagnostics, format, &Limits::USUAL)
+    render_within(diagnostics, format, &RenderLimits::USUAL)
 }
 
 /// Renders text within `limits`. JSON has all of it.
-pub fn render_within(diagnostics: &Diagnostics, format: Format, limits: &Limits) -> String {
+pub fn render_within(diagnostics: &Diagnostics, format: Format, limits: &RenderLimits) -> String {
     match format {
         Format::Text { color } => {
             let renderer = if color { Renderer::styled() } else { Renderer::plain() };
@@ -73,7 +73,7 @@ pub fn render_within(diagnostics: &Diagnostics, format: Format, limits: &Limits)
     }
 }
 
-fn text(diagnostic: &Diagnostic, renderer: &Renderer, limits: &Limits) -> String {
+fn text(diagnostic: &Diagnostic, renderer: &Renderer, limits: &RenderLimits) -> String {
     let level = match diagnostic.severity() {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -106,7 +106,7 @@ fn text(diagnostic: &Diagnostic, renderer: &Renderer, limits: &Limits) -> String
     }
 }
 
-fn notes<'d>(diagnostic: &'d Diagnostic, limits: &Limits) -> impl Iterator<Item = Cow<'d, str>> {
+fn notes<'d>(diagnostic: &'d Diagnostic, limits: &RenderLimits) -> impl Iterator<Item = Cow<'d, str>> {
     let rest = limits.more(diagnostic.details.notes.len(), limits.notes).map(Cow::Owned);
     diagnostic.details.notes.iter().take(limits.notes).map(|note| limits.line(note)).chain(rest)
 }
@@ -262,7 +262,7 @@ error[missing-path]: `~/x` does not exist
     }
 
     #[test]
-    fn what_has_no_line_looks_the_same_without_it() {
+    fn diagnostics_without_a_source_line_keep_the_layout() {
         let flag = Origin::Flag { flag: "--ro", value: "~/x".into() };
         let diagnostics = [
             missing(&flag),
@@ -330,7 +330,7 @@ error[missing-path]: `~/x` does not exist
     }
 
     #[test]
-    fn colour_changes_the_look_and_not_the_words() {
+    fn colour_does_not_change_the_text() {
         let origin = Origin::File(place("rw = ['x']\n", "'x'"));
         let coloured = rendered([missing(&origin)], Format::Text { color: true });
         assert!(coloured.starts_with("\u{1b}["), "{coloured:?}");

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_writes_is_not_read() {
+    fn a_guard_report_in_an_invalid_form_is_rejected() {
         for bytes in [&b""[..], b"R", b"\"Refused\"", b"{\"Refused\":\"\xff\"}", b"{\"CannotExecute\":{\"errno\":1}}"] {
             assert!(serde_json::from_slice::<Report>(bytes).is_err(), "{bytes:?}");
         }

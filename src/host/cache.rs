@@ -27,12 +27,12 @@ pub(crate) struct Folder {
     /// A search reached this directory, and no symlink leads to it.
     pub is_reached: bool,
     /// `None`: the name does not exist.
-    found: BTreeMap<OsString, Option<Found>>,
+    found: BTreeMap<OsString, Option<EntryFacts>>,
 }
 
 /// The parts of the metadata that rules need, a tenth of it.
 #[derive(Clone, Copy)]
-pub(crate) struct Found {
+pub(crate) struct EntryFacts {
     pub file_type: FileType,
     /// 1 for a directory.
     pub names: u64,
@@ -44,8 +44,8 @@ impl Folder {
     pub(crate) fn answer(
         &mut self,
         name: &OsStr,
-        look: impl FnOnce() -> io::Result<Option<Found>>,
-    ) -> io::Result<Option<Found>> {
+        look: impl FnOnce() -> io::Result<Option<EntryFacts>>,
+    ) -> io::Result<Option<EntryFacts>> {
         if let Some(known) = self.found.get(name) {
             return Ok(*known);
         }

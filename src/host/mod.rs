@@ -37,7 +37,7 @@ pub mod session;
 pub(crate) mod state_dir;
 pub(crate) mod unix_sockets;
 
-use cache::{Found, Seen};
+use cache::{EntryFacts, Seen};
 pub use dir::{DirEntry, Directory};
 pub use identity::{FileBirth, Identity};
 pub(crate) use last_parent::LastParent;
@@ -228,13 +228,13 @@ impl Host {
         self.found(path.as_path()).map(|found| found.map(|found| FileKind::of(found.file_type)))
     }
 
-    fn found(&self, path: &Path) -> io::Result<Option<Found>> {
+    fn found(&self, path: &Path) -> io::Result<Option<EntryFacts>> {
         self.found_by(path, false)
     }
 
     /// The answer that was given before, or else a new one. An error is no answer. A search that
     /// `reached` the folder of `path` leaves a mark for later ones.
-    fn found_by(&self, path: &Path, reached: bool) -> io::Result<Option<Found>> {
+    fn found_by(&self, path: &Path, reached: bool) -> io::Result<Option<EntryFacts>> {
         let Some(seen) = &self.seen else { return self.look(path) };
         let (folder, name) = cache::split(path);
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -248,7 +248,7 @@ impl Host {
 
     // The type of this field differs between architectures.
     #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
-    fn look(&self, path: &Path) -> io::Result<Option<Found>> {
+    fn look(&self, path: &Path) -> io::Result<Option<EntryFacts>> {
         let found = Reached::open(self.reached(path))
             .and_then(|reached| statat(reached.folder(), &*reached.rest, AtFlags::SYMLINK_NOFOLLOW));
         let found = match found {
@@ -257,7 +257,7 @@ impl Host {
             Err(e) => return Err(e.into()),
         };
         let file_type = FileType::from_raw_mode(found.st_mode);
-        Ok(Some(Found {
+        Ok(Some(EntryFacts {
             file_type,
             names: if file_type.is_dir() { 1 } else { found.st_nlink as u64 },
             is_empty: file_type.is_file() && found.st_size == 0,
@@ -351,7 +351,7 @@ impl Host {
 
     /// The text of the symlink at `path`.
     pub fn link_target(&self, path: &AbsPath) -> io::Result<PathBuf> {
-        fs::read_link(self.real(path))
+        self.noting(path, fs::read_link(self.real(path)))
     }
 
     /// The owner of the file at `path`, or of a symlink itself.

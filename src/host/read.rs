@@ -81,7 +81,7 @@ impl Host {
 
     /// Callers treat an unreadable file as absent. This records transient errors, so that the start
     /// is refused.
-    fn noting<T>(&self, path: &AbsPath, read: io::Result<T>) -> io::Result<T> {
+    pub(super) fn noting<T>(&self, path: &AbsPath, read: io::Result<T>) -> io::Result<T> {
         if let (Some(seen), Err(error)) = (&self.seen, &read)
             && is_transient(error)
         {

@@ -40,7 +40,7 @@ pub(super) fn bwrap_command(argv: &Argv, more: Vec<(OwnedFd, RawFd)>, streams: &
     fd::close_on_exec()?;
     // The run sheet carries a command for which bwrap has no room.
     let is_too_long = argv.guard.is_some() && argv.is_command_too_long();
-    let words = if is_too_long { argv.words_without_command() } else { argv.words() };
+    let words = if is_too_long { argv.args_without_command() } else { argv.words() };
     let scope = argv.scope.iter().flat_map(|scope| scope.words.iter().cloned());
     let words: Vec<OsString> = scope.chain(words).collect();
     let mut bwrap = Command::new(&words[0]);

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_said_where_codex_would_use_its_sandbox() {
+    fn codex_commands_that_use_their_own_sandbox_are_detected() {
         for (command, expected) in [
             ("codex", true),
             ("/opt/bin/codex exec work", true),

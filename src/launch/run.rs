@@ -322,7 +322,7 @@ impl Sandbox {
         let Prepared { session, judged: Judged { compiled, .. }, machine, argv } = prepared;
         let host = &self.host;
         front.tell(&std::mem::take(&mut private.said));
-        let placeholders = placeholders::put_up(host, compiled, argv)?;
+        let placeholders = placeholders::create_placeholders(host, compiled, argv)?;
         supervisor.refuse_if_asked_to_end()?;
         let looked = look(host, argv)?;
         if let Some(path) = looked.missing() {

@@ -45,7 +45,7 @@ fn a_flag_that_is_not_understood_is_an_error() {
 }
 
 #[test]
-fn words_that_bwrap_refuses_are_errors() {
+fn arguments_that_bwrap_refuses_are_errors() {
     let refused = [
         ("--perms 0700 --ro-bind / /", "`--perms` does not apply to `--ro-bind`"),
         ("--perms 0700 --perms 0700 --tmpfs /a", "`--perms` does not apply to `--perms`"),
@@ -68,7 +68,7 @@ fn words_that_bwrap_refuses_are_errors() {
 }
 
 #[test]
-fn what_the_words_do_not_tell_is_not_guessed() {
+fn the_model_refuses_arguments_that_it_cannot_interpret() {
     let refused = [
         ("--bind a /a", "`a` of `--bind` is not an absolute path in normal form"),
         ("--bind /a /a/../b", "`/a/../b` of `--bind` is not an absolute path in normal form"),
@@ -98,7 +98,7 @@ fn a_command_is_needed_and_starts_after_the_dashes() {
 }
 
 #[test]
-fn bwrap_takes_nine_thousand_words_and_no_more() {
+fn bwrap_accepts_at_most_nine_thousand_arguments() {
     let length = |count: usize| {
         let mut words = vec!["bwrap", "--"];
         words.resize(1 + count, "x");
@@ -109,7 +109,7 @@ fn bwrap_takes_nine_thousand_words_and_no_more() {
 }
 
 #[test]
-fn the_network_is_shared_unless_the_last_word_on_it_says_otherwise() {
+fn the_last_network_argument_decides_whether_the_network_is_shared() {
     assert!(!model("").is_unshared(Namespace::Net));
     assert!(!model("--unshare-all --share-net").is_unshared(Namespace::Net));
     assert!(model("--unshare-all").is_unshared(Namespace::Net));
@@ -181,7 +181,7 @@ fn renamable(flags: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_lies_above_a_mount_can_be_renamed_and_the_mount_point_cannot() {
+fn folders_above_a_mount_can_be_renamed_and_the_mount_point_cannot() {
     assert_eq!(renamable(&format!("--ro-bind / / {PROTECTED}")), ["/r/a", "/r/a/b", "/r/n"]);
 }
 

@@ -9,7 +9,7 @@ use super::place::RemovalOutcome;
 use super::removal::Outcomes;
 use super::run_placeholders::PutUpError;
 
-pub(crate) fn cannot_put_up(compiled: &Compiled, PutUpError { path, error }: &PutUpError) -> Diagnostic {
+pub(crate) fn cannot_create_placeholder(compiled: &Compiled, PutUpError { path, error }: &PutUpError) -> Diagnostic {
     let why = reason(error);
     let mut placeholders = compiled.plan.placeholders.iter();
     match placeholders.find(|placeholder| placeholder.path == *path || placeholder.parents.contains(path)) {

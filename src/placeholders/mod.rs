@@ -34,7 +34,7 @@ use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Mitigation, Point};
 use crate::sys::fd;
 
-use messages::{cannot_put_up, held, report_left};
+use messages::{cannot_create_placeholder, held, report_left};
 use removal::{Outcomes, sweep_dead};
 use run_placeholders::{PutUpError, RunPlaceholders};
 
@@ -54,15 +54,15 @@ pub struct ActivePlaceholders {
 
 /// Puts up the placeholders of `argv` and removes those of killed runs. The caller starts bwrap
 /// directly afterwards.
-pub fn put_up(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<ActivePlaceholders, Diagnostic> {
+pub fn create_placeholders(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<ActivePlaceholders, Diagnostic> {
     let state = compiled.layers.state.clone();
     let mut said = Diagnostics::default();
     let protective = compiled.decisions.iter().filter(|(_, decision)| decision.access.is_protective());
     let relied_on: BTreeSet<&AbsPath> = protective.map(|(path, _)| path).collect();
     let items = placeholder::items(&argv.placeholders);
     let _ = fd::raise_file_limit();
-    let run = put_up_items(host, &state, &items, &relied_on, &mut said);
-    let run = run.map_err(|error| cannot_put_up(compiled, &error))?;
+    let run = create_placeholder_items(host, &state, &items, &relied_on, &mut said);
+    let run = run.map_err(|error| cannot_create_placeholder(compiled, &error))?;
     ablate::pause(Point::Placeholders("put-up"));
     let paths = run.iter().flat_map(|run| &run.records).map(|record| record.path.clone()).collect();
     Ok(ActivePlaceholders { host: host.clone(), state, run, paths, said })
@@ -90,8 +90,8 @@ impl ActivePlaceholders {
         said
     }
 
-    /// Whether another run of this user may be alive. [`put_up`] removed the journals of killed
-    /// runs. If the folder of journals cannot be read, the answer is yes.
+    /// Whether another run of this user may be alive. [`create_placeholders`] removed the journals
+    /// of killed runs. If the folder of journals cannot be read, the answer is yes.
     pub fn another_run_is_alive(&self) -> bool {
         let own = self.run.as_ref().map(|run| &run.journal.path);
         journal::journals(&self.host, &self.state)
@@ -129,7 +129,7 @@ pub fn sweep(host: &Host, state: &AbsPath) -> io::Result<Vec<(AbsPath, RemovalOu
 ///
 /// A run without placeholders has a journal, too, so that other runs know that it is alive. It does
 /// without one where none can be written.
-fn put_up_items(
+fn create_placeholder_items(
     host: &Host,
     state: &AbsPath,
     items: &[PlaceholderItem],

@@ -66,7 +66,7 @@ impl RunPlaceholders {
         ablate::pause(Point::Placeholders("journal-created"));
         let held = records.iter().filter_map(|record| open_itself(host, &record.path).ok()).collect();
         let mut run = Self { journal, records, made: HashMap::new(), intents: Vec::new(), held };
-        if let Err(error) = run.put_up(host, &missing) {
+        if let Err(error) = run.create_placeholders(host, &missing) {
             let outcomes = remove_all(host, &run.records, others, &[]);
             if remove_temporary(host, &run.intents) {
                 run.journal.close(host, unfinished(&run.records, &outcomes));
@@ -76,7 +76,7 @@ impl RunPlaceholders {
         Ok(run)
     }
 
-    fn put_up(&mut self, host: &Host, missing: &[&PlaceholderItem]) -> Result<(), PutUpError> {
+    fn create_placeholders(&mut self, host: &Host, missing: &[&PlaceholderItem]) -> Result<(), PutUpError> {
         let trees = trees(host, missing, &self.journal.tag)?;
         if trees.is_empty() {
             return self.note();

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_covers_a_path_takes_the_place_of_all_that_is_in_it() {
+    fn covering_a_path_replaces_all_entries_below_it() {
         let mut map: PathMap<u8> = ["/", "/a/b", "/a/b/c", "/a/b-c"].into_iter().map(|name| (abs(name), 0)).collect();
         map.cover(abs("/a/b"), 1);
         map.cover(abs("/a/a"), 2);

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::formats::{Syntax, Values};
+use super::formats::{FormatError, Syntax, Values};
 use super::host_file::HostFile;
 use super::merge;
 use super::store::{About, CopyState, Store};
@@ -61,7 +61,7 @@ pub fn kept_copies(host: &Host, state: &AbsPath) -> io::Result<Vec<KeptCopy>> {
             };
             let (changes, problem) = match compared(host, &store, &about.path, about.syntax) {
                 Ok(changes) => (changes, None),
-                Err(problem) => (Vec::new(), Some(problem)),
+                Err(problem) => (Vec::new(), Some(problem.to_string())),
             };
             let About { project, path, .. } = about;
             let is_gone = |path: &AbsPath| matches!(host.kind(path), Ok(None));
@@ -78,23 +78,33 @@ pub fn kept_copies(host: &Host, state: &AbsPath) -> io::Result<Vec<KeptCopy>> {
     Ok(copies)
 }
 
-fn compared(host: &Host, store: &Store, path: &AbsPath, syntax: Syntax) -> Result<Vec<KeptChange>, String> {
-    let text = |error: io::Error| crate::diagnostic::reason(&error);
-    let copy = match store.read(path).map_err(text)? {
+/// Why a copy and the host's file cannot be compared.
+#[derive(Debug, thiserror::Error)]
+enum NotCompared {
+    #[error("{}", crate::diagnostic::reason(.0))]
+    Unreadable(#[from] io::Error),
+    #[error("the copy cannot be used: {0}")]
+    Unfit(&'static str),
+    #[error("the {whose}: {why}")]
+    Format { whose: &'static str, why: FormatError },
+}
+
+fn compared(host: &Host, store: &Store, path: &AbsPath, syntax: Syntax) -> Result<Vec<KeptChange>, NotCompared> {
+    let copy = match store.read(path)? {
         CopyState::Missing => return Ok(Vec::new()),
         CopyState::Text(copy) => copy,
-        CopyState::Unfit(why) => return Err(format!("the copy cannot be used: {why}")),
+        CopyState::Unfit(why) => return Err(NotCompared::Unfit(why)),
     };
     let file = match HostFile::read(host, path) {
         // Its folder is gone, too.
         Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-        file => file.map_err(text)?,
+        file => file?,
     };
     let file = file.map_or_else(|| crate::compile::placeholder::content_of_missing(path).to_vec(), |file| file.text);
     if copy == file {
         return Ok(Vec::new());
     }
-    let read = |whose: &str, text: &[u8]| syntax.read(text).map_err(|e| format!("the {whose}: {e}"));
+    let read = |whose, text: &[u8]| syntax.read(text).map_err(|why| NotCompared::Format { whose, why });
     let (outside, inside) = (read("host's file", &file)?, read("copy", &copy)?);
     let words = |values: Option<&Values>| -> Vec<Word> {
         values.into_iter().flatten().map(|value| Word(OsString::from_vec(value.clone()))).collect()

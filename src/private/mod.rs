@@ -24,7 +24,7 @@ use crate::host::{Host, Session};
 use crate::policy::{AbsPath, sha256};
 use crate::sys::ablate::{self, Mitigation};
 
-use formats::{Entries, GitProgram, Key, KeyChanges, Syntax, Values};
+use formats::{Entries, FormatError, GitProgram, Key, KeyChanges, Syntax, Values};
 use host_file::{CannotReplace, HostFile};
 pub use kept::{KeptChange, KeptCopy, forget, forget_project, kept_copies};
 use store::{About, CopyState, HeldFiles, Store, UsedCopy};
@@ -283,11 +283,11 @@ impl FileSync<'_> {
         if !leaving.is_empty() && may_write {
             let written = match held.is_alone(path) {
                 true => self.write_host(path, file.as_ref(), host, syntax, &leaving),
-                false => Err("another run uses it".to_owned()),
+                false => Err(NotWritten::InUse),
             };
             match written {
                 Ok(text) => self.update(link, &text, said)?,
-                Err(e) => said.push(report::not_written(path, &e)),
+                Err(e) => said.push(report::not_written(path, &e.to_string())),
             }
         }
         self.report(link, syntax, kept, &outside, said)
@@ -301,22 +301,19 @@ impl FileSync<'_> {
         host: &[u8],
         syntax: Syntax,
         changes: &KeyChanges,
-    ) -> Result<Vec<u8>, String> {
-        let text = merge::apply(syntax, host, changes, self.git.as_ref()).map_err(|e| e.to_string())?;
+    ) -> Result<Vec<u8>, NotWritten> {
+        let text = merge::apply(syntax, host, changes, self.git.as_ref())?;
         let mut lock = path.file_name().unwrap_or_default().to_owned();
         if syntax == Syntax::Git {
             // git's own lock keeps a git on the host from writing at the same time.
             lock.push(".lock");
         } else {
             lock.push(".agent-sandbox");
-            host_file::remove_leftover(self.host, path, &lock).map_err(|e| reason(&e))?;
+            host_file::remove_leftover(self.host, path, &lock).map_err(CannotReplace::Io)?;
         }
         host_file::replace(self.host, path, file, &text, &lock).map_err(|e| match e {
-            CannotReplace::Locked => {
-                let lock = path.parent().unwrap_or_else(AbsPath::root).child(&lock);
-                format!("`{lock}` exists; remove it if no git runs")
-            }
-            e => e.to_string(),
+            CannotReplace::Locked => NotWritten::Locked(path.parent().unwrap_or_else(AbsPath::root).child(&lock)),
+            e => e.into(),
         })?;
         Ok(text)
     }
@@ -342,6 +339,19 @@ impl FileSync<'_> {
         about.reported = hashes;
         Ok(Some(about))
     }
+}
+
+/// Why the host's file did not get the changes of the copy.
+#[derive(Debug, thiserror::Error)]
+enum NotWritten {
+    #[error("another run uses it")]
+    InUse,
+    #[error("`{0}` exists; remove it if no git runs")]
+    Locked(AbsPath),
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    #[error(transparent)]
+    Replace(#[from] CannotReplace),
 }
 
 /// Splits changes of the copy into those that reach the host and those that stay. A key that the

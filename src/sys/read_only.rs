@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_name_is_read_all_the_same() {
+    fn an_unlinked_file_can_be_reopened_and_read() {
         let named = file("content");
         let opened = File::open(&named).unwrap();
         drop(named);
@@ -157,7 +157,7 @@ mod tests {
 
     // SPEC S13
     #[test]
-    fn what_took_the_name_of_the_file_is_not_opened() {
+    fn a_file_that_replaced_the_opened_one_is_not_reopened() {
         let named = file("meant");
         let opened = File::open(&named).unwrap();
         let other = file("other");

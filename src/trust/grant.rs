@@ -1,5 +1,6 @@
 //! The grants of a project's file, as they are recorded, and the consent that each one covers.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -42,6 +43,24 @@ pub enum Grant {
 }
 
 impl Grant {
+    /// The path that it is about.
+    fn path(&self) -> Option<&AbsPath> {
+        match self {
+            Grant::OtherNames { path }
+            | Grant::Create { path }
+            | Grant::Inject { path }
+            | Grant::Device { path }
+            | Grant::Socket { path }
+            | Grant::Path { path, .. } => Some(path),
+            Grant::Network
+            | Grant::Docker
+            | Grant::Nested
+            | Grant::Limit { .. }
+            | Grant::Variable { .. }
+            | Grant::Preset { .. } => None,
+        }
+    }
+
     /// Whether consent to this grant is consent to `other`.
     pub fn covers(&self, other: &Grant) -> bool {
         match (self, other) {
@@ -51,6 +70,28 @@ impl Grant {
             (Grant::Device { path }, Grant::Device { path: other }) => other.is_within(path),
             (Grant::Limit { limit }, Grant::Limit { limit: other }) => limit.kind() == other.kind() && other <= limit,
             _ => self == other,
+        }
+    }
+}
+
+/// The grants that the user agreed to, by their paths. There can be tens of thousands.
+pub(super) struct Agreed<'g>(HashMap<Option<&'g AbsPath>, Vec<&'g Grant>>);
+
+impl<'g> Agreed<'g> {
+    pub(super) fn to(grants: &'g [Grant]) -> Self {
+        let mut by_path: HashMap<_, Vec<_>> = HashMap::new();
+        for grant in grants {
+            by_path.entry(grant.path()).or_default().push(grant);
+        }
+        Self(by_path)
+    }
+
+    /// Whether one of the grants covers `grant`. None does whose path is not at or around its path.
+    pub(super) fn covers(&self, grant: &Grant) -> bool {
+        let covers = |path: Option<&AbsPath>| self.0.get(&path).is_some_and(|at| at.iter().any(|it| it.covers(grant)));
+        match grant.path() {
+            Some(path) => path.ancestors().any(|at| covers(Some(&at))),
+            None => covers(None),
         }
     }
 }
@@ -149,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_would_not_write_is_not_read() {
+    fn a_grant_in_an_invalid_form_is_rejected() {
         for written in [
             r#"{"kind":"path","path":"a","from":"hidden","to":"read-only"}"#,
             r#"{"kind":"path","path":"/a/../b","from":"hidden","to":"read-only"}"#,

@@ -21,6 +21,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason, shell_quote};
 use crate::host::{Host, Session};
 use crate::policy::{AbsPath, sha256};
 
+use grant::Agreed;
 pub use grant::{Grant, Granted};
 pub use openings::Openness;
 pub use record::{ConsentRecord, end_consent, record, records, revoke};
@@ -120,8 +121,8 @@ fn missing<'w>(host: &Host, layers: &Layers, widening: &'w Widening) -> Option<(
             (format!("{OPENS}, and has changed since you agreed to it"), all)
         }
         Ok(Some(record)) => {
-            let covered = |granted: &&Granted| record.grants.iter().any(|agreed| agreed.covers(&granted.grant));
-            let beyond: Vec<&Granted> = all.into_iter().filter(|granted| !covered(granted)).collect();
+            let agreed = Agreed::to(&record.grants);
+            let beyond: Vec<&Granted> = all.into_iter().filter(|granted| !agreed.covers(&granted.grant)).collect();
             if beyond.is_empty() {
                 return None;
             }

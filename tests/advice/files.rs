@@ -16,7 +16,7 @@ fn secrets_that_a_rule_hides_are_no_findings() {
 }
 
 #[test]
-fn what_is_opened_in_a_hidden_folder_is_looked_at() {
+fn lint_checks_files_opened_in_a_hidden_folder() {
     let key = format!("home/u/proj/vault/open/server.key = {KEY}");
     let text = "[filesystem]\nexclude = ['vault']\nrw = ['vault/open']\n";
     assert_eq!(codes([key.as_str()], text), ["warning visible-secret"]);
@@ -71,7 +71,7 @@ fn third_party_code_and_links_are_not_looked_at() {
 
 // SPEC N6
 #[test]
-fn what_git_holds_is_a_note() {
+fn a_secret_that_git_tracks_unchanged_is_a_note() {
     let tree = tree(["home/u/proj/tests/id_rsa = for tests", "home/u/proj/.env = A=1"]);
     tree.track("home/u/proj");
     let levels = |found: Vec<String>| -> Vec<String> {
@@ -84,7 +84,7 @@ fn what_git_holds_is_a_note() {
 
 // SPEC N6
 #[test]
-fn what_is_hidden_and_git_tracks_is_a_note() {
+fn a_hidden_file_that_git_tracks_is_a_note() {
     let tree = tree(["home/u/proj/.env = A=1", "home/u/proj/sub/.env = A=1"]);
     tree.track("home/u/proj");
     tree.add("home/u/proj/sub/.env = A=2");

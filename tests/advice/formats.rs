@@ -124,7 +124,7 @@ fn json_is_as_its_schema_says() {
 
 // SPEC N1
 #[test]
-fn what_is_allowed_is_left_out_and_errors_stay() {
+fn allowed_codes_are_removed_from_the_findings() {
     let (mut lint, _) = look(&many(), &session("/home/u/proj"));
     assert!(!lint.is_clean());
     lint.allow(&[Code::UnblockedPath, Code::VisibleSecret, Code::ReplaceableLink, Code::PrivateUnavailable]);
@@ -132,7 +132,7 @@ fn what_is_allowed_is_left_out_and_errors_stay() {
 }
 
 #[test]
-fn every_code_says_what_it_stands_for() {
+fn every_lint_code_has_a_description() {
     for code in lint::CODES {
         let said = code.description();
         assert!(said.ends_with('.') && said.len() > 20 && !said.starts_with(' '), "{said}");

@@ -147,7 +147,7 @@ fn each_kind_of_project_gets_its_file() {
 
 // SPEC I2
 #[test]
-fn what_is_proposed_compiles_opens_nothing_and_leaves_nothing_to_mend() {
+fn the_proposed_file_compiles_opens_nothing_and_lints_clean() {
     for (name, entries, is_tracked) in PROJECTS {
         let tree = project(entries, *is_tracked);
         let text = proposed(&tree);

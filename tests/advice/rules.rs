@@ -27,7 +27,7 @@ fn a_rule_that_counts_is_no_finding() {
 
 // SPEC N2
 #[test]
-fn what_loses_somewhere_and_counts_elsewhere_is_not_shadowed() {
+fn a_rule_that_wins_at_one_path_is_not_shadowed() {
     let entries = ["home/u/proj/a/x.lock", "home/u/proj/b/x.lock"];
     assert_eq!(codes(entries, "[filesystem]\nro = ['**/*.lock']\nrw = ['a/x.lock']\n"), NOTHING);
     let text = "[filesystem]\nro = ['a/*.lock']\nrw = ['a/x.lock']\n";
@@ -104,7 +104,7 @@ fn a_rule_that_keeps_folders_in_their_place_is_not_redundant() {
 }
 
 #[test]
-fn what_is_blocked_created_or_required_is_no_finding() {
+fn a_missing_path_that_is_blocked_or_created_is_no_finding() {
     let text =
         "[filesystem]\nro = [{ path = 'a', if-missing = 'block' }]\nrw = [{ path = 'b', if-missing = 'create' }]\n";
     assert_eq!(codes([], text), NOTHING);

@@ -3,7 +3,7 @@ use crate::support::Place;
 
 /// A run may create a file at a path for two opposite reasons.
 #[test]
-fn what_stands_at_a_path_is_said_to_block_it_or_to_be_mounted_on() {
+fn a_placeholder_is_annotated_as_a_block_or_as_a_mount_point() {
     let place = Place::in_tmp();
     place.write("home/.claude.json", "{}");
     place.write("home/.claude/settings.json", "{}");

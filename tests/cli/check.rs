@@ -160,7 +160,7 @@ fn a_named_file_is_shown_from_where_the_caller_is() {
 }
 
 #[test]
-fn a_folder_stands_for_the_projects_file_in_it() {
+fn check_with_a_folder_reads_the_project_file_in_it() {
     let place = Place::in_tmp();
     place.write("home/code/project/sub/keep", "");
     for folder in [".", "sub", "sub/"] {

@@ -55,7 +55,7 @@ fn on_a_terminal(flags: &[&str], no_color: Option<&str>) -> String {
 
 // SPEC K2
 #[test]
-fn on_a_terminal_there_are_some_unless_somebody_says_no() {
+fn a_terminal_gets_colours_unless_the_user_disables_them() {
     assert!(has_color(&on_a_terminal(&[], None)));
     assert!(has_color(&on_a_terminal(&[], Some(""))), "an empty variable says nothing");
     assert!(!has_color(&on_a_terminal(&[], Some("1"))));

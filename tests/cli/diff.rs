@@ -85,7 +85,7 @@ fn the_exit_code_tells_widening_alone_and_on_request() {
 /// Relative paths mean the project's folder, wherever the text comes from.
 // SPEC F1, F2
 #[test]
-fn every_form_of_an_operand_stands_for_the_projects_file() {
+fn diff_reads_every_form_of_an_operand_as_the_project_file() {
     let place = place();
     place.write("home/elsewhere/copy.toml", OLD);
     place.write("home/elsewhere/empty.toml", "");
@@ -109,7 +109,7 @@ fn every_form_of_an_operand_stands_for_the_projects_file() {
 
 // SPEC F3, F7
 #[test]
-fn what_cannot_be_compared_says_which_side_and_why() {
+fn a_diff_that_fails_names_the_operand_and_the_reason() {
     let place = edited();
     let says = |words: &[&str], code: &str, text: &str| {
         let ran = run(&place, words);

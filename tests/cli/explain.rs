@@ -107,7 +107,7 @@ fn the_change_that_gives_more_access_is_named_inside() {
 
 // SPEC X2, X8
 #[test]
-fn what_cannot_be_looked_at_is_said_and_the_rest_is_explained() {
+fn explain_reports_unreadable_paths_and_explains_the_rest() {
     let place = Place::in_tmp();
     place.write("home/code/project/file", "");
     place.write("home/closed/x", "");
@@ -184,7 +184,7 @@ fn several_paths_are_separated_and_in_order() {
 
 // SPEC X3
 #[test]
-fn what_git_has_is_left_alone_and_that_is_said() {
+fn explain_says_that_a_glob_leaves_a_tracked_file_alone() {
     let place = Place::in_tmp();
     place.write("home/code/project/.env", "A=1\n");
     let git = |words: &[&str]| assert!(place.command("git").args(words).status().unwrap().success(), "{words:?}");
@@ -216,7 +216,7 @@ fn nothing_is_changed_and_no_bwrap_is_needed() {
 }
 
 #[test]
-fn what_a_file_opens_without_consent_is_said_and_explained_all_the_same() {
+fn explain_and_show_report_and_include_rules_without_consent() {
     let place = Place::in_tmp();
     place.write("home/notes/x", "");
     place.write("home/code/project/.agent-sandbox.toml", "[filesystem]\nrw = [\"~/notes\"]\n");
@@ -228,7 +228,7 @@ fn what_a_file_opens_without_consent_is_said_and_explained_all_the_same() {
 }
 
 #[test]
-fn colours_are_for_who_wants_them_and_say_nothing_alone() {
+fn colour_is_printed_on_request_and_adds_no_information() {
     let place = Place::in_tmp();
     for words in [&["explain", "."][..], &["show"]] {
         let plain = run(&place, words).out;

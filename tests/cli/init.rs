@@ -29,7 +29,7 @@ fn a_file_is_written_once() {
 
 // SPEC I2
 #[test]
-fn what_was_written_checks_lints_and_runs_without_consent() {
+fn a_file_from_init_checks_lints_and_runs_without_consent() {
     let place = Place::in_tmp();
     for (file, text) in [("package.json", "{}"), (".github/workflows/ci.yml", ""), ("key.p12", "x"), (".eslintrc", "")]
     {

@@ -107,7 +107,7 @@ fn a_mistyped_subcommand_is_recognised() {
 }
 
 #[test]
-fn a_file_that_needs_consent_is_said_to_need_it_and_is_no_finding() {
+fn lint_reports_missing_consent_but_counts_no_finding() {
     let place = Place::in_tmp();
     place.write("home/data/file", "");
     place.write("home/code/project/.agent-sandbox.toml", "[filesystem]\nrw = ['~/data']\n");

@@ -30,7 +30,7 @@ fn parsing_stops_at_the_command() {
 }
 
 #[test]
-fn the_word_after_the_command_is_never_a_subcommand() {
+fn an_argument_of_the_command_is_never_a_subcommand() {
     assert_eq!(printed(["echo", "check"]), "check\n");
     assert_eq!(printed(["echo", "schema"]), "schema\n");
     assert_eq!(printed(["-q", "echo", "check", "x"]), "check x\n");
@@ -141,7 +141,7 @@ fn quiet_hides_warnings_and_keeps_errors() {
 }
 
 #[test]
-fn what_the_stages_came_to_goes_to_standard_error() {
+fn debug_prints_every_stage_to_standard_error() {
     let ran = ran(["--debug", "--", "echo", "x"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "x\n"));
     let headings: Vec<&str> = ran.err.lines().filter(|line| line.ends_with(':') && !line.starts_with(' ')).collect();
@@ -150,7 +150,7 @@ fn what_the_stages_came_to_goes_to_standard_error() {
 }
 
 #[test]
-fn every_setting_is_among_what_the_layers_came_to() {
+fn debug_prints_every_merged_setting_with_its_origin() {
     let place = Place::in_tmp();
     let text = "network = false\nnested = false\nrequire = [\"seccomp\"]\nsockets = [\"~/s\"]\n[filesystem]\ntmp = \"private\"\n";
     place.write("home/.config/agent-sandbox/config.toml", text);
@@ -173,7 +173,7 @@ fn every_setting_is_among_what_the_layers_came_to() {
 
 /// Where tools read standard error, every line of it is an object.
 #[test]
-fn what_the_stages_came_to_is_json_where_messages_are() {
+fn debug_output_is_json_when_messages_are_json() {
     undisturbed(|| {
         let place = Place::in_tmp();
         place.write("home/code/project/a[b]", "");
@@ -295,7 +295,7 @@ fn every_flag_is_tried_before_a_subcommand() {
 }
 
 #[test]
-fn what_is_true_everywhere_may_stand_before_a_subcommand() {
+fn global_flags_may_precede_a_subcommand() {
     for subcommand in ["schema", "check"] {
         let ran = ran(["-C", ".", "-q", "--debug", "--message-format=text", subcommand]);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -348,13 +348,13 @@ fn flags_before_and_behind_a_subcommand_may_not_contradict() {
         (&["explain", "--network", "false"], "tip: write `--network=false`"),
         (&["--docker", "true", "show"], "tip: write `--docker=true`"),
     ] {
-        let ran = ran_words(words);
+        let ran = ran_with_args(words);
         assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{words:?}");
         assert!(ran.err.contains(said), "{words:?}: {}", ran.err);
     }
 }
 
-fn ran_words(words: &[&str]) -> crate::Ran {
+fn ran_with_args(words: &[&str]) -> crate::Ran {
     run(&Place::in_tmp(), words)
 }
 
@@ -365,9 +365,9 @@ fn help_has_a_help() {
 }
 
 #[test]
-fn who_writes_run_or_exec_is_told_that_nothing_is_needed() {
+fn help_for_run_and_exec_says_that_no_subcommand_is_needed() {
     for (words, meant) in [(&["run", "ls", "-l"][..], "ls -l"), (&["exec"], "COMMAND")] {
-        let ran = ran_words(words);
+        let ran = ran_with_args(words);
         assert_eq!((ran.code, ran.codes()), (Some(127), vec!["command-not-found"]));
         let help = format!("no subcommand is needed: `agent-sandbox -- {meant}`");
         assert!(ran.err.contains(&help), "{}", ran.err);

@@ -523,7 +523,7 @@ const FORGED: &[u8] = b".env.\n  --ro-bind fake fake  # ro: forged\x1b[31m \xff\
 const ESCAPED: &str = r"/.env.\n  --ro-bind fake fake  # ro: forged\x1b[31m \xff\x9b it\047s \\ \tx'";
 
 #[test]
-fn what_people_read_cannot_be_forged_by_the_name_of_a_file() {
+fn a_file_name_cannot_forge_annotated_or_debug_output() {
     for (stages, guard) in STAGES.into_iter().zip([true, false]) {
         let place = Place::in_tmp();
         // Names are in the list of what git leaves alone, too.
@@ -591,7 +591,7 @@ fn no_form_of_json_drives_a_terminal_or_misleads_a_reader() {
 
 /// The shells that know `$'…'` read the same bytes back.
 #[test]
-fn an_escaped_word_is_the_word() {
+fn bash_reads_an_escaped_argument_back_unchanged() {
     let place = Place::in_tmp();
     let name = OsString::from_vec(FORGED.to_vec());
     for (stages, before) in STAGES.into_iter().zip(["  -- /run/agent-sandbox/guard __guard ", "  -- "]) {
@@ -607,7 +607,7 @@ fn an_escaped_word_is_the_word() {
 
 /// The script creates and removes placeholders as a run does; data passes as documents.
 #[test]
-fn the_printed_script_puts_up_placeholders_and_takes_them_away() {
+fn the_printed_script_creates_and_removes_placeholders() {
     undisturbed(|| {
         let toml = "[filesystem]\nexclude = [{ path = \"a b/secret.json\", if-missing = \"block\" }]\n\
                 ro = [{ path = \"it's/\", if-missing = \"block\" }]\n";

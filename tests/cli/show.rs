@@ -38,7 +38,7 @@ fn no_value_of_a_variable_is_shown() {
 }
 
 #[test]
-fn what_is_below_the_depth_is_counted() {
+fn show_counts_the_paths_below_the_depth() {
     let place = Place::in_tmp();
     place.write("home/code/project/.env", "");
     let text = run(&place, ["show", "--depth", "1"]).out;
@@ -47,7 +47,7 @@ fn what_is_below_the_depth_is_counted() {
 }
 
 #[test]
-fn what_goes_with_the_tree_does_not_go_with_json() {
+fn show_rejects_tree_flags_with_json_and_invalid_depths() {
     for words in [["show", "--json", "--all"], ["show", "--json", "--depth=1"], ["show", "--depth=x", "--all"]] {
         assert_eq!(ran(words).code, Some(2), "{words:?}");
     }

@@ -43,7 +43,7 @@ fn closed_streams_do_not_matter() {
 }
 
 #[test]
-fn an_error_that_nobody_can_read_still_has_its_exit_code() {
+fn an_error_that_cannot_be_printed_still_has_its_exit_code() {
     let place = Place::in_tmp();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

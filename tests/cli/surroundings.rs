@@ -50,7 +50,7 @@ fn an_absolute_directory_does_not_need_the_one_that_was_deleted() {
 }
 
 #[test]
-fn words_that_are_not_text_reach_the_command_as_they_are() {
+fn arguments_that_are_not_utf8_reach_the_command_unchanged() {
     let place = Place::in_tmp();
     let output = place.agent_sandbox().args(["--", "printf", "%s"]).arg(bytes(b"a\xff\nb")).output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"a\xff\nb"[..]));

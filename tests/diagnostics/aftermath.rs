@@ -201,7 +201,7 @@ cases! {
         let argv = compiled.argv(&crate::support::machine(), &[], &mut diagnostics);
         // The path was free while compiling, and is a link now.
         tree.add("home/u/proj/a -> /home/u/.ssh/x");
-        one(placeholders::put_up(&tree.host(), &compiled, &argv).err().unwrap())
+        one(placeholders::create_placeholders(&tree.host(), &compiled, &argv).err().unwrap())
     };
 }
 
@@ -304,7 +304,7 @@ fn after(tree: &Tree, text: &str, change: impl FnOnce(&Tree)) -> String {
     let compiled = compiled.unwrap();
     let argv = compiled.argv(&crate::support::machine(), &[], &mut Diagnostics::default());
     let host = tree.host();
-    let active = placeholders::put_up(&host, &compiled, &argv).unwrap();
+    let active = placeholders::create_placeholders(&host, &compiled, &argv).unwrap();
     let watch = RunWatch::start(&host, &compiled, None);
     change(tree);
     let mut said = active.finish();

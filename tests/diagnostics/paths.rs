@@ -174,7 +174,7 @@ cases! {
     };
 
     // SPEC B14
-    TooManyWords too_many_mounts_name_the_rules_that_cost_most too_many_words();
+    TooManyWords too_many_mounts_name_the_rules_that_cost_most too_many_bwrap_args();
 
     NoDockerSocket docker_without_a_socket_is_pointed_out project("docker = true\n");
 }
@@ -202,7 +202,7 @@ fn read_only_device() -> String {
     rendered(&diagnostics)
 }
 
-fn too_many_words() -> String {
+fn too_many_bwrap_args() -> String {
     let policy = "[filesystem]\nrw = [\"~/many/*\", \"~/few/*\"]\n";
     let tree = tree([&*format!("home/u/.config/agent-sandbox/config.toml = {policy}")]);
     for index in 0..2900 {

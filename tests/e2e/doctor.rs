@@ -10,7 +10,7 @@ use crate::sandbox::{assert_fits, marked, policy, sandbox, snapshot, succeeded};
 use crate::support::{Place, binary, stderr, stdout};
 
 for_both!(
-    a_machine_that_works_is_said_to_work,
+    doctor_reports_that_a_working_machine_works,
     a_policy_with_errors_is_told_of_beside_a_machine_that_works,
     a_machine_without_bwrap_is_told_how_to_get_it,
     a_bwrap_that_fails_is_found_by_trying,
@@ -55,7 +55,7 @@ fn is_missing(diagnosis: &Value, name: &str, found: &str) {
 }
 
 // SPEC H2
-fn a_machine_that_works_is_said_to_work(place: &Place) {
+fn doctor_reports_that_a_working_machine_works(place: &Place) {
     place.renew_home();
     let before = snapshot(&place.project());
     let (found, code) = doctor(&mut sandbox(place));

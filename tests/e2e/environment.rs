@@ -14,8 +14,8 @@ use crate::sandbox::{BASE_ONLY, failed, policy, run, sandbox, shell, succeeded, 
 use crate::support::{Place, binary, model_of_printed, stdout, write_program};
 
 everywhere!(
-    what_leads_to_the_host_is_unset,
-    what_is_unset_shows_nowhere,
+    variables_that_lead_to_the_host_are_unset,
+    no_process_environment_shows_an_unset_variable,
     a_value_of_the_policy_is_in_no_command_line,
     the_runtime_directory_is_the_private_one,
     without_inheriting_little_is_left_and_tools_run,
@@ -88,7 +88,7 @@ const OF_THE_HOST: [&str; 34] = [
 ];
 
 // SPEC E4
-fn what_leads_to_the_host_is_unset(place: &Place) {
+fn variables_that_lead_to_the_host_are_unset(place: &Place) {
     policy(place, "");
     let found = |place: &Place| {
         let mut command = sandbox(place);
@@ -140,7 +140,7 @@ fn a_preset_sets_variables_for_programs_that_are_here(place: &Place) {
 
 /// The kernel keeps what each process was started with, bwrap's own included.
 // SPEC E1
-fn what_is_unset_shows_nowhere(place: &Place) {
+fn no_process_environment_shows_an_unset_variable(place: &Place) {
     const LOOK: &str =
         "cat /proc/1/environ /proc/self/environ /proc/$$/environ /proc/*/environ /proc/*/cmdline 2>/dev/null; true";
     let said = |flags: &[&str]| {

@@ -13,15 +13,15 @@ use crate::support::{Place, stderr, stdout, write_program};
 everywhere!(
     no_user_namespace_can_be_made_inside,
     user_namespaces_are_there_on_request,
-    a_command_of_many_words_runs,
+    a_command_with_many_arguments_runs,
     a_mount_that_was_left_out_is_noticed,
     a_folder_that_was_swapped_is_noticed,
-    what_goes_while_the_sandbox_is_set_up_is_looked_for_again,
-    what_bwrap_left_writable_is_closed,
+    a_file_removed_during_setup_makes_the_start_repeat,
+    the_guard_closes_paths_that_bwrap_left_writable,
     without_supervision_the_second_stage_speaks_as_it_is_told,
     a_library_of_the_guard_that_the_policy_hides_is_an_error,
     the_kernels_settings_cannot_be_changed,
-    what_reaches_past_mounts_is_refused,
+    system_calls_that_bypass_mounts_are_refused,
     bwrap_alone_forbids_user_namespaces_and_injection,
 );
 
@@ -44,7 +44,7 @@ fn user_namespaces_are_there_on_request(place: &Place) {
 }
 
 // SPEC C9
-fn a_command_of_many_words_runs(place: &Place) {
+fn a_command_with_many_arguments_runs(place: &Place) {
     policy(place, "");
     let words: Vec<String> = (0..12_000).map(|number| number.to_string()).collect();
     let mut command = sandbox(place);
@@ -126,7 +126,7 @@ fn a_folder_that_was_swapped_is_noticed(place: &Place) {
 }
 
 // SPEC C11
-fn what_goes_while_the_sandbox_is_set_up_is_looked_for_again(place: &Place) {
+fn a_file_removed_during_setup_makes_the_start_repeat(place: &Place) {
     policy(place, "exclude = ['**/.env*']");
     write(place, "sub/.env", "secret");
     write(place, "sub/.env.tmp", "secret");
@@ -145,7 +145,7 @@ fn what_goes_while_the_sandbox_is_set_up_is_looked_for_again(place: &Place) {
 }
 
 // SPEC C2
-fn what_bwrap_left_writable_is_closed(place: &Place) {
+fn the_guard_closes_paths_that_bwrap_left_writable(place: &Place) {
     policy(place, "");
     let open = r#"words=("$@"); for i in "${!words[@]}"; do
         [ "${words[$i]} ${words[$((i+1))]}" = "--ro-bind /" ] && words[$i]=--bind; done"#;
@@ -222,7 +222,7 @@ fn abstract_listener(place: &Place) -> (UnixListener, String) {
 
 // SPEC C6, C7
 #[cfg(target_arch = "x86_64")]
-fn what_reaches_past_mounts_is_refused(place: &Place) {
+fn system_calls_that_bypass_mounts_are_refused(place: &Place) {
     policy(place, "");
     let (_listener, name) = abstract_listener(place);
     let said = python(sandbox(place).arg("--"), REACH, &[&name]);

@@ -10,7 +10,7 @@ use crate::support::{Place, stderr, stdout, write_program};
 
 everywhere!(
     a_private_home_shows_what_rules_open_and_nothing_else,
-    what_a_command_writes_in_a_private_home_is_gone_after_the_run,
+    files_written_in_a_private_home_are_gone_after_the_run,
     a_users_own_rules_show_paths_in_a_private_home,
     programs_of_the_home_on_path_run_in_a_private_home,
     links_lead_to_what_shows_in_a_private_home,
@@ -50,7 +50,7 @@ fn a_private_home_shows_what_rules_open_and_nothing_else(place: &Place) {
 }
 
 // SPEC O1
-fn what_a_command_writes_in_a_private_home_is_gone_after_the_run(place: &Place) {
+fn files_written_in_a_private_home_are_gone_after_the_run(place: &Place) {
     place.write("home/.profile", "as it was\n");
     let script = "echo x >~/.foorc && echo x >~/.profile && mkdir ~/.config && cat ~/.foorc ~/.profile; ls -A ~/code";
     assert_eq!(shell_with(place, PRIVATE, script), "x\nx\nproject\n");

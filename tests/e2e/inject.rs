@@ -15,7 +15,7 @@ use crate::undo::Waiting;
 everywhere!(
     the_example_gives_the_application_its_own_settings,
     a_folder_is_merged_and_its_other_entries_stay,
-    what_is_injected_is_gone_after_the_run,
+    injected_files_are_gone_after_the_run,
     a_killed_run_leaves_nothing_for_long,
     two_runs_read_different_files_at_one_target,
     verify_and_the_model_know_injections,
@@ -27,7 +27,7 @@ for_both!(
     a_fifo_is_refused_and_not_waited_for,
     a_large_file_is_not_copied,
     a_source_that_the_host_replaces_stays_what_it_was,
-    a_missing_target_is_refused_where_nothing_can_be_put_up,
+    a_missing_target_is_refused_if_no_placeholder_can_be_created,
     a_harness_shows_the_instructions_where_the_agent_looks,
     a_file_beside_an_injected_one_is_reported,
     an_injected_program_is_found,
@@ -108,7 +108,7 @@ fn a_folder_is_merged_and_its_other_entries_stay(place: &Place) {
 }
 
 // SPEC J5
-fn what_is_injected_is_gone_after_the_run(place: &Place) {
+fn injected_files_are_gone_after_the_run(place: &Place) {
     policy(place, "[[inject]]\ntext = 'now'\nto = 'a/b/c.md'\n[[inject]]\ntext = 'home'\nto = '~/d/e.md'\n");
     shell(place, "true");
     let files = || (names(place), names_in(&place.home()));
@@ -327,7 +327,7 @@ fn a_source_that_the_host_replaces_stays_what_it_was(place: &Place) {
 }
 
 // SPEC J5
-fn a_missing_target_is_refused_where_nothing_can_be_put_up(place: &Place) {
+fn a_missing_target_is_refused_if_no_placeholder_can_be_created(place: &Place) {
     policy(place, "");
     write(place, "source", "x");
     for flag in ["--exec", "--no-placeholders"] {

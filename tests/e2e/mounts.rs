@@ -11,10 +11,10 @@ use crate::support::{Place, USER, binary, stderr};
 everywhere!(
     mounts_of_the_host_are_as_open_as_what_they_lie_in,
     a_project_on_a_read_only_file_system_starts,
-    what_nobody_may_enter_is_hidden,
-    what_is_re_opened_may_be_more_than_descriptors,
-    what_the_caller_takes_away_from_new_files_changes_nothing,
-    what_the_caller_takes_away_from_himself_breaks_nothing,
+    an_excluded_folder_of_mode_000_is_hidden,
+    re_opened_paths_may_outnumber_file_descriptors,
+    the_umask_of_the_caller_does_not_change_sandbox_folders,
+    a_umask_of_0777_does_not_break_placeholders,
 );
 
 for_root!(
@@ -74,7 +74,7 @@ fn a_closed_folder_around_a_service_is_not_opened() {
 
 /// A folder of another user that is closed to us need not be hidden.
 #[test]
-fn a_link_into_a_closed_folder_of_somebody_else_hides_nothing() {
+fn a_link_into_a_closed_folder_of_another_user_hides_nothing() {
     situations::as_user(Place::outside_tmp, |place| {
         policy(place, "");
         place.write("home/links/file", "seen\n");
@@ -132,7 +132,7 @@ fn a_project_on_a_read_only_file_system_starts(place: &Place) {
     assert_eq!(succeeded(host.current_dir(place.project()).output().unwrap()), "ran\n");
 }
 
-fn what_nobody_may_enter_is_hidden(place: &Place) {
+fn an_excluded_folder_of_mode_000_is_hidden(place: &Place) {
     const CLOSED: u32 = 0o000;
     write(place, "closed/file", "host\n");
     policy(place, "exclude = ['closed']\n");
@@ -146,7 +146,7 @@ fn what_nobody_may_enter_is_hidden(place: &Place) {
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn what_is_re_opened_may_be_more_than_descriptors(place: &Place) {
+fn re_opened_paths_may_outnumber_file_descriptors(place: &Place) {
     const FEW: usize = 64;
     let names: Vec<String> = (0..2 * FEW).map(|number| format!("vault/{number}")).collect();
     names.iter().for_each(|name| write(place, format!("{name}/file"), ""));
@@ -161,7 +161,7 @@ fn what_is_re_opened_may_be_more_than_descriptors(place: &Place) {
     assert!(names.iter().all(|name| fs::read_to_string(place.project().join(name).join("file")).unwrap() == "x\n"));
 }
 
-fn what_the_caller_takes_away_from_new_files_changes_nothing(place: &Place) {
+fn the_umask_of_the_caller_does_not_change_sandbox_folders(place: &Place) {
     policy(place, "");
     let started = sandbox(place);
     let mut command = place.command("sh");
@@ -172,7 +172,7 @@ fn what_the_caller_takes_away_from_new_files_changes_nothing(place: &Place) {
 
 /// A placeholder that git on the host cannot read makes the repository unusable.
 // SPEC M4
-fn what_the_caller_takes_away_from_himself_breaks_nothing(place: &Place) {
+fn a_umask_of_0777_does_not_break_placeholders(place: &Place) {
     policy(place, "");
     crate::git::outside(place, &place.project(), "git init -q .");
     // Makes the folder for our state.

@@ -14,8 +14,8 @@ everywhere!(
     a_submodules_hook_cannot_be_planted_by_building_it_anew,
     work_goes_on_around_what_stays,
     a_project_in_a_writable_parent_stays_where_it_is,
-    what_is_hidden_is_hidden_in_the_next_run,
-    what_is_re_opened_keeps_what_is_named_in_it,
+    a_hidden_file_stays_hidden_in_the_next_run,
+    folders_of_named_paths_in_a_re_opened_folder_cannot_be_moved,
 );
 
 /// Tries to get each folder out of the way, by all means that the kernel has. Prints what worked.
@@ -106,7 +106,7 @@ fn a_project_in_a_writable_parent_stays_where_it_is(place: &Place) {
 }
 
 // SPEC B13
-fn what_is_hidden_is_hidden_in_the_next_run(place: &Place) {
+fn a_hidden_file_stays_hidden_in_the_next_run(place: &Place) {
     policy(place, "exclude = [\"vault/deep/key\", \"*.d/*.key\", \"data/**/*.pem\", \"**/.env\", \"**/own/*.pem\"]\n");
     let hidden = ["vault/deep/key", "conf.d/a.key", "data/x/y/a.pem", "web/app/.env", "web/own/b.pem"];
     for file in hidden {
@@ -119,7 +119,7 @@ fn what_is_hidden_is_hidden_in_the_next_run(place: &Place) {
     assert!(place.project().join("moved/other/.env").exists());
 }
 
-fn what_is_re_opened_keeps_what_is_named_in_it(place: &Place) {
+fn folders_of_named_paths_in_a_re_opened_folder_cannot_be_moved(place: &Place) {
     policy(place, "exclude = [\"a/hidden\"]\nrw = [\"a/hidden/b/open\"]\nro = [\"a/hidden/b/open/c/d/keep\"]\n");
     write(place, "a/hidden/b/open/c/d/keep", "kept");
     write(place, "a/hidden/b/open/other/file", "");

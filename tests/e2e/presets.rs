@@ -14,10 +14,10 @@ everywhere!(
     excluding_a_folder_hides_what_a_preset_names_in_it,
     excluding_the_home_hides_what_a_preset_names_in_it,
     excluding_in_the_users_file_hides_what_a_preset_names,
-    what_a_preset_opens_in_an_excluded_home_keeps_its_read_only_places,
+    a_preset_keeps_its_read_only_paths_in_an_excluded_home,
     without_an_exclude_a_preset_keeps_a_file_from_being_changed,
     a_users_own_ro_shows_a_file_in_an_excluded_home,
-    what_a_glob_hides_stays_where_a_preset_names_it,
+    the_folder_of_a_glob_match_that_a_preset_names_cannot_be_moved,
     a_watcher_of_the_project_sees_no_event_of_a_run,
 );
 
@@ -97,7 +97,7 @@ fn excluding_in_the_systems_file_hides_what_a_preset_names() {
 }
 
 // SPEC P12
-fn what_a_preset_opens_in_an_excluded_home_keeps_its_read_only_places(place: &Place) {
+fn a_preset_keeps_its_read_only_paths_in_an_excluded_home(place: &Place) {
     place.write("home/.claude/settings.local.json", "{}");
     shell_with(place, &["--exclude=~"], "echo state >~/.claude/x");
     assert_eq!(fs::read_to_string(place.home().join(".claude/x")).unwrap(), "state\n");
@@ -124,7 +124,7 @@ fn a_users_own_ro_shows_a_file_in_an_excluded_home(place: &Place) {
 /// The glob names no folder, so the command could move `.config` away and make another one. The
 /// preset's rule names it.
 // SPEC B13
-fn what_a_glob_hides_stays_where_a_preset_names_it(place: &Place) {
+fn the_folder_of_a_glob_match_that_a_preset_names_cannot_be_moved(place: &Place) {
     write(place, ".config/mise.toml", "[env]\n");
     write(place, "sub/mise.toml", "[env]\n");
     let script = "cat .config/mise.toml sub/mise.toml; mv sub moved && mv .config away";

@@ -33,16 +33,16 @@ for_both!(
     a_state_folder_that_a_rule_names_does_not_keep_a_run_from_starting,
     a_lock_that_a_killed_git_left_is_removed,
     a_forgotten_copy_takes_everything_beside_it_along,
-    a_run_in_another_project_keeps_the_file_and_that_is_said,
+    a_private_file_in_use_by_another_project_is_kept_and_reported,
     the_mode_stays_and_a_key_that_the_host_changed_is_the_hosts,
     a_group_that_cannot_be_kept_loses_its_rights,
     extended_attributes_and_acls_stay,
     a_file_whose_attributes_cannot_be_kept_is_left_alone,
-    what_a_killed_run_left_among_the_copies_is_removed,
+    leftovers_of_a_killed_run_among_the_copies_are_removed,
     the_copies_of_a_project_in_use_are_not_forgotten,
     the_hosts_own_change_in_a_protected_file_is_no_finding,
     a_worktree_that_the_user_removes_during_a_run_is_no_finding,
-    what_a_killed_run_left_beside_the_file_is_removed,
+    leftovers_of_a_killed_run_beside_the_file_are_removed,
     a_lock_of_git_on_the_host_is_named,
     beyond_64_private_files_the_others_are_read_only,
     a_copy_in_use_is_not_forgotten_and_the_last_run_reports,
@@ -486,7 +486,7 @@ fn a_forgotten_copy_takes_everything_beside_it_along(place: &Place) {
 
 /// Both projects have a mount over one file of the home, and each has its own copy.
 // SPEC Q8
-fn a_run_in_another_project_keeps_the_file_and_that_is_said(place: &Place) {
+fn a_private_file_in_use_by_another_project_is_kept_and_reported(place: &Place) {
     let file = place.home().join(".codex/config.toml");
     place.write(&file, "model = \"old\"\n");
     let other = place.home().join("code/other");
@@ -606,7 +606,7 @@ fn a_file_whose_attributes_cannot_be_kept_is_left_alone(place: &Place) {
 }
 
 // SPEC Q10
-fn what_a_killed_run_left_among_the_copies_is_removed(place: &Place) {
+fn leftovers_of_a_killed_run_among_the_copies_are_removed(place: &Place) {
     repository(place);
     shell(place, "git config branch.main.rebase true");
     let names = || -> Vec<std::ffi::OsString> {
@@ -674,7 +674,7 @@ fn a_worktree_that_the_user_removes_during_a_run_is_no_finding(place: &Place) {
     assert!(!said.contains("repository-repaired"), "{said}");
 }
 
-fn what_a_killed_run_left_beside_the_file_is_removed(place: &Place) {
+fn leftovers_of_a_killed_run_beside_the_file_are_removed(place: &Place) {
     let file = place.home().join(".codex/config.toml");
     place.write(&file, "");
     place.write(place.home().join(".codex/config.toml.agent-sandbox"), "unfinished");

@@ -14,7 +14,7 @@ everywhere!(
     the_exit_code_is_the_commands,
     failures_before_the_start_have_their_own_codes,
     input_and_output_pass_through,
-    words_and_environment_pass_through,
+    arguments_and_environment_reach_the_command_unchanged,
     inherited_descriptors_are_closed,
     killing_the_launcher_ends_the_command,
     the_end_of_the_caller_ends_the_command_without_supervision,
@@ -56,7 +56,7 @@ fn input_and_output_pass_through(place: &Place) {
     assert_eq!(stderr(&output), "problem\n");
 }
 
-fn words_and_environment_pass_through(place: &Place) {
+fn arguments_and_environment_reach_the_command_unchanged(place: &Place) {
     policy(place, "");
     let odd = OsStr::from_bytes(b"\xff odd\nvalue");
     let words = ["", "two words", "--", "--ro", "$HOME", "*"].map(OsStr::new);

@@ -11,14 +11,14 @@ use serde_json::Value;
 use crate::sandbox::{assert_fits, policy, run, sandbox, succeeded, write};
 use crate::support::{Place, stderr, stdout};
 
-everywhere!(a_report_that_nobody_could_read_is_repeated_once);
+everywhere!(an_unshown_report_is_repeated_once);
 for_both!(
     the_last_report_can_be_read_again,
     a_report_names_a_hundred_paths_and_keeps_all,
     a_report_that_was_not_wanted_is_not_repeated,
     reports_that_are_never_read_do_not_pile_up,
     a_report_that_cannot_be_kept_is_shown,
-    a_report_that_cannot_be_read_is_said,
+    a_report_that_cannot_be_read_is_reported_as_damaged,
     a_report_belongs_to_its_project,
     consent_that_a_run_gave_to_an_agent_is_reported,
 );
@@ -46,7 +46,7 @@ fn count(place: &Place) -> usize {
 }
 
 // SPEC R6
-fn a_report_that_nobody_could_read_is_repeated_once(place: &Place) {
+fn an_unshown_report_is_repeated_once(place: &Place) {
     unread(place, ".envrc");
     // Only the user can read a kept report.
     let folder = reports(place);
@@ -148,7 +148,7 @@ fn a_report_that_cannot_be_kept_is_shown(place: &Place) {
     );
 }
 
-fn a_report_that_cannot_be_read_is_said(place: &Place) {
+fn a_report_that_cannot_be_read_is_reported_as_damaged(place: &Place) {
     unread(place, ".envrc");
     let kept = fs::read_dir(reports(place)).unwrap().next().unwrap().unwrap().path();
     write(place, &kept, "{");

@@ -16,7 +16,7 @@ use crate::support::{Place, stderr, stdout};
 for_both!(
     a_script_that_is_interrupted_leaves_nothing,
     a_script_that_alone_is_told_to_end_waits_for_the_command,
-    a_script_takes_away_only_what_it_made,
+    a_script_removes_only_files_that_it_created,
     a_script_ends_as_the_command_did,
     a_script_gives_its_input_to_the_command,
 );
@@ -99,7 +99,7 @@ fn a_script_that_alone_is_told_to_end_waits_for_the_command(place: &Place) {
 
 /// A file that another process has created since stops the script, and stays.
 // SPEC M9
-fn a_script_takes_away_only_what_it_made(place: &Place) {
+fn a_script_removes_only_files_that_it_created(place: &Place) {
     print(place, STAGES[0], "echo ran");
     for (made, is_file) in [("a", false), ("hooks", false), ("token", true)] {
         let path = place.project().join(made);

@@ -10,11 +10,11 @@ use crate::support::{Place, binary};
 
 everywhere!(a_file_on_standard_input_is_read_as_ever);
 for_both!(
-    who_reads_on_begins_where_the_command_ended,
+    the_caller_reads_on_where_the_command_stopped_reading,
     a_file_without_a_name_is_read,
     a_large_file_is_read,
     other_streams_pass_as_they_are,
-    what_the_caller_writes_to_can_be_written,
+    the_command_can_write_to_files_that_the_caller_opened,
     streams_can_be_opened_anew,
     a_disk_is_no_stream,
 );
@@ -57,7 +57,7 @@ fn script(place: &Place, text: &str) -> String {
 }
 
 // SPEC S13
-fn who_reads_on_begins_where_the_command_ended(place: &Place) {
+fn the_caller_reads_on_where_the_command_stopped_reading(place: &Place) {
     policy(place, "");
     write(place, "lines", "one\ntwo\nthree\n");
     let said = script(place, "{ read -r line; echo $line; \"$@\" -- sh -c 'read -r line; echo $line'; cat; } < lines");
@@ -96,7 +96,7 @@ fn other_streams_pass_as_they_are(place: &Place) {
 }
 
 // SPEC S13
-fn what_the_caller_writes_to_can_be_written(place: &Place) {
+fn the_command_can_write_to_files_that_the_caller_opened(place: &Place) {
     policy(place, "ro = ['log']");
     write(place, "log", "before\n");
     assert_eq!(script(place, "\"$@\" -- sh -c 'echo out; echo err >&2' >> log 2>&1; cat log"), "before\nout\nerr\n");

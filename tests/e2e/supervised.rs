@@ -17,7 +17,7 @@ for_both!(
     a_signal_sent_to_us_reaches_the_handler_once,
     a_signal_sent_to_us_kills_as_without_us,
     a_signal_that_comes_too_late_changes_nothing,
-    what_the_caller_ignores_stays_ignored,
+    signals_ignored_or_blocked_by_the_caller_stay_so,
     a_handler_counts_although_the_caller_ignores,
     a_time_limit_reaches_the_handler,
     an_alarm_set_before_reaches_the_command,
@@ -26,10 +26,10 @@ for_both!(
     killing_bwrap_is_reported,
     a_start_that_hangs_can_be_ended,
     a_start_that_fails_says_why,
-    what_cannot_be_executed_inside_has_its_own_code,
+    a_command_that_cannot_be_executed_inside_has_its_own_exit_code,
     a_reader_that_goes_away_ends_the_command,
     the_end_of_input_passes_through,
-    nobody_is_left_behind,
+    no_process_is_left_after_the_run,
     a_caller_outside_our_namespace_of_processes_is_no_trouble,
     without_supervision_it_is_bwrap_that_the_caller_sees,
 );
@@ -210,7 +210,7 @@ while True:
 }
 
 // SPEC S8
-fn what_the_caller_ignores_stays_ignored(place: &Place) {
+fn signals_ignored_or_blocked_by_the_caller_stay_so(place: &Place) {
     policy(place, "");
     const IGNORED: &str = "sed -n 's/^SigIgn:.*\\(.....\\)$/\\1/p' /proc/self/status";
     assert_eq!(shell(place, IGNORED), "00000\n", "nothing of ours shows");
@@ -362,7 +362,7 @@ fn a_start_that_fails_says_why(place: &Place) {
 }
 
 // SPEC S1
-fn what_cannot_be_executed_inside_has_its_own_code(place: &Place) {
+fn a_command_that_cannot_be_executed_inside_has_its_own_exit_code(place: &Place) {
     policy(place, "");
     for (name, text) in [("lost", "#!/nowhere/sh\n"), ("folder", "#!/usr\n")] {
         write(place, name, text);
@@ -392,7 +392,7 @@ fn the_end_of_input_passes_through(place: &Place) {
 
 /// Orphaned processes become children of this caller: there must be none, dead or alive.
 // SPEC S7
-fn nobody_is_left_behind(place: &Place) {
+fn no_process_is_left_after_the_run(place: &Place) {
     const CALLER: &str = "
 import ctypes, os, subprocess, sys
 set_child_subreaper = 36

@@ -11,13 +11,13 @@ use crate::support::{Place, stderr, stdout};
 everywhere!(
     a_file_that_widens_does_not_run_without_consent,
     a_file_planted_by_a_command_opens_nothing_in_the_next_run,
-    a_file_planted_in_a_subfolder_opens_nothing_for_who_starts_there,
+    a_file_planted_in_a_subfolder_opens_nothing_for_runs_there,
     a_trusted_file_cannot_be_changed_inside,
     consent_ends_with_a_byte_of_the_file,
     consent_does_not_follow_a_link_to_somewhere_else,
     consent_cannot_be_written_inside,
     consent_cannot_be_planted_where_there_is_none_yet,
-    a_record_that_somebody_damaged_or_replaced_is_no_consent,
+    a_damaged_or_replaced_trust_record_is_no_consent,
     trust_asks_on_a_terminal,
     trust_is_not_given_inside,
     trust_is_neither_listed_nor_revoked_inside,
@@ -84,7 +84,7 @@ fn a_file_planted_by_a_command_opens_nothing_in_the_next_run(place: &Place) {
 
 /// The subfolder becomes a root of its own, and its file is the one that counts.
 // SPEC T1
-fn a_file_planted_in_a_subfolder_opens_nothing_for_who_starts_there(place: &Place) {
+fn a_file_planted_in_a_subfolder_opens_nothing_for_runs_there(place: &Place) {
     with_data(place);
     write(place, FILE, "[filesystem]\nrw = ['~/data']\nexclude = ['hidden']\n");
     write(place, "hidden/key", "secret");
@@ -193,7 +193,7 @@ fn consent_cannot_be_planted_where_there_is_none_yet(place: &Place) {
 }
 
 // SPEC T7
-fn a_record_that_somebody_damaged_or_replaced_is_no_consent(place: &Place) {
+fn a_damaged_or_replaced_trust_record_is_no_consent(place: &Place) {
     use std::os::unix::fs::PermissionsExt;
     with_data(place);
     write(place, FILE, WIDENS);

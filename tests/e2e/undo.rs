@@ -19,14 +19,14 @@ everywhere!(
     many_runs_at_once_leave_nothing,
     placeholders_have_the_modes_of_the_callers_umask,
     a_run_that_starts_beside_another_blocks_and_ignores_the_same,
-    what_the_host_puts_in_the_place_is_kept_and_reported,
+    host_changes_at_a_placeholder_are_kept_and_reported,
     a_link_to_nothing_is_not_followed,
     the_state_folder_cannot_be_written_inside,
     git_does_not_see_placeholders,
     git_works_beside_its_placeholders,
     git_passes_by_what_is_covered,
     a_head_that_the_command_broke_is_put_back,
-    what_the_command_created_is_reported_once,
+    files_created_by_the_command_are_reported_once,
     changed_commands_in_mixed_state_are_reported,
     a_mask_that_the_host_lost_is_reported,
     a_folder_that_the_host_replaced_is_reported,
@@ -246,7 +246,7 @@ fn a_run_that_starts_beside_another_blocks_and_ignores_the_same(place: &Place) {
 }
 
 // SPEC M7
-fn what_the_host_puts_in_the_place_is_kept_and_reported(place: &Place) {
+fn host_changes_at_a_placeholder_are_kept_and_reported(place: &Place) {
     policy(place, BLOCKED);
     let waiting = Waiting::start(place);
     let at = |name: &str| place.project().join(name);
@@ -445,7 +445,7 @@ fn a_head_that_the_command_broke_is_put_back(place: &Place) {
 }
 
 // SPEC R1
-fn what_the_command_created_is_reported_once(place: &Place) {
+fn files_created_by_the_command_are_reported_once(place: &Place) {
     let command = ["--", "sh", "-c", "echo x >.envrc; mkdir -p .claude; echo {} >.claude/settings.json"];
     let output = run(place, &command);
     let expected = "warning[created-during-run]: created during the run: 2 paths

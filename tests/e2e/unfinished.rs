@@ -15,7 +15,7 @@ const BLOCKED: &str =
 /// Root may search every folder, so only users can be kept from one.
 // SPEC M7
 #[test]
-fn what_a_closed_folder_keeps_is_removed_by_the_next_start() {
+fn placeholders_in_a_closed_folder_are_removed_by_the_next_start() {
     crate::situations::as_user(Place::outside_tmp, |place| {
         closed(place);
         // Of another project: a folder that cannot be searched cannot be protected.
@@ -33,7 +33,7 @@ fn what_a_closed_folder_keeps_is_removed_by_the_next_start() {
 
 // SPEC M7
 #[test]
-fn what_a_closed_folder_keeps_is_removed_by_a_sweep() {
+fn placeholders_in_a_closed_folder_are_removed_by_a_sweep() {
     crate::situations::as_user(Place::outside_tmp, |place| {
         closed(place);
         let at = |path: &str| place.project().join(path).display().to_string();

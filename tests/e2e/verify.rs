@@ -29,7 +29,7 @@ everywhere!(
 );
 
 for_both!(
-    what_the_host_refuses_is_not_called_tested,
+    verify_marks_access_that_the_host_refuses_as_not_testable,
     namespaces_and_variables_are_as_the_policy_says,
     a_policy_that_does_not_run_is_not_verified,
     rules_without_a_mount_are_tested,
@@ -325,14 +325,14 @@ fn a_verification_that_is_killed_leaves_nothing_that_is_not_swept(place: &Place)
         thread::sleep(Duration::from_millis(delay * 4));
         kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
         child.wait().unwrap();
-        wait_until_nobody_is_left(place);
+        wait_until_no_process_is_left(place);
         succeeded(place.agent_sandbox().arg("sweep").output().unwrap());
         assert_eq!(without_state(place), before, "killed after {} ms", delay * 4);
     }
 }
 
 /// The processes of a killed run work in the project, and end with it.
-fn wait_until_nobody_is_left(place: &Place) {
+fn wait_until_no_process_is_left(place: &Place) {
     // bwrap leaves the project while it mounts, and its arguments name it.
     let project = place.project().into_os_string().into_encoded_bytes();
     let names_it = |line: Vec<u8>| line.windows(project.len()).any(|part| part == project);
@@ -352,7 +352,7 @@ fn wait_until_nobody_is_left(place: &Place) {
 }
 
 // SPEC V4
-fn what_the_host_refuses_is_not_called_tested(place: &Place) {
+fn verify_marks_access_that_the_host_refuses_as_not_testable(place: &Place) {
     write(place, "locked", "");
     write(place, "open", "");
     fs::set_permissions(place.project().join("locked"), fs::Permissions::from_mode(0o400)).unwrap();

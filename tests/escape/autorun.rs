@@ -6,7 +6,7 @@ use crate::scene::{BASE_ONLY, DEFAULTS, ORIGINAL, Scene};
 for_everybody!("autorun-preset": changing_what_the_project_runs_by_itself, changing_what_an_open_home_runs_by_itself);
 for_everybody!("the presets of caches and agents": changing_what_is_run_from_caches_and_agents);
 for_everybody!("placeholders": making_folders_that_are_obeyed);
-for_everybody!("reports": making_files_that_are_obeyed_without_a_word);
+for_everybody!("reports": making_files_that_tools_obey_without_a_report);
 
 const PROJECT: &[&str] = &[
     ".vscode/tasks.json",
@@ -128,7 +128,7 @@ fn making<'p>(scene: &Scene, flags: &[&str], paths: &[&'p str]) -> Vec<&'p str> 
 
 /// The default presets let a command make these, and the run reports them.
 // SPEC A13
-fn making_files_that_are_obeyed_without_a_word(scene: &Scene) -> Verdict {
+fn making_files_that_tools_obey_without_a_report(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let script = "echo planted >.envrc; echo planted >.mcp.json; echo planted >.Rprofile; echo planted >mise.local.toml; \
                   mkdir .husky .devcontainer .helix .kiro; echo done";

@@ -58,13 +58,13 @@ for_everybody!("nested-repositories":
     making_a_new_worktree_a_repository,
     // SPEC R15
     naming_a_program_in_the_settings_of_a_new_worktree,
-    looking_like_a_bare_repository_without_a_word,
-    linking_to_a_planted_one_without_a_word,
-    linking_to_a_planted_one_in_a_cache_without_a_word,
-    replacing_a_commit_without_a_word,
-    replacing_a_commit_in_packed_refs_without_a_word,
-    cutting_the_history_by_a_graft_without_a_word,
-    cutting_the_history_as_shallow_without_a_word,
+    imitating_a_bare_repository_without_a_report,
+    linking_to_a_planted_repository_without_a_report,
+    linking_to_a_planted_repository_in_a_cache_without_a_report,
+    replacing_a_commit_without_a_report,
+    replacing_a_commit_in_packed_refs_without_a_report,
+    cutting_the_history_by_a_graft_without_a_report,
+    cutting_the_history_as_shallow_without_a_report,
 );
 
 macro_rules! attacks {
@@ -177,36 +177,36 @@ fn told(scene: &Scene, way: &str, word: &str) -> Verdict {
 }
 
 // SPEC R11
-fn looking_like_a_bare_repository_without_a_word(scene: &Scene) -> Verdict {
+fn imitating_a_bare_repository_without_a_report(scene: &Scene) -> Verdict {
     told(scene, "bare-beside", "looks like a bare repository")
 }
 
 // SPEC R11
-fn linking_to_a_planted_one_without_a_word(scene: &Scene) -> Verdict {
+fn linking_to_a_planted_repository_without_a_report(scene: &Scene) -> Verdict {
     told(scene, "link-to-one", "`s` leads to a repository since this run, which has `core.fsmonitor`")
 }
 
 // SPEC R11
-fn linking_to_a_planted_one_in_a_cache_without_a_word(scene: &Scene) -> Verdict {
+fn linking_to_a_planted_repository_in_a_cache_without_a_report(scene: &Scene) -> Verdict {
     told(scene, "link-to-a-cache", "`s` leads to a repository since this run, which has `core.fsmonitor`")
 }
 
 // SPEC R11, A11
-fn replacing_a_commit_without_a_word(scene: &Scene) -> Verdict {
+fn replacing_a_commit_without_a_report(scene: &Scene) -> Verdict {
     told(scene, "replaced", "since this run git shows another history by `refs/replace/")
 }
 
 // SPEC R11
-fn replacing_a_commit_in_packed_refs_without_a_word(scene: &Scene) -> Verdict {
+fn replacing_a_commit_in_packed_refs_without_a_report(scene: &Scene) -> Verdict {
     told(scene, "replaced-packed", "since this run git shows another history by `refs/replace/")
 }
 
 // SPEC R11
-fn cutting_the_history_by_a_graft_without_a_word(scene: &Scene) -> Verdict {
+fn cutting_the_history_by_a_graft_without_a_report(scene: &Scene) -> Verdict {
     told(scene, "grafted", "since this run git shows another history by `info/grafts")
 }
 
 // SPEC R11
-fn cutting_the_history_as_shallow_without_a_word(scene: &Scene) -> Verdict {
+fn cutting_the_history_as_shallow_without_a_report(scene: &Scene) -> Verdict {
     told(scene, "shallow", "since this run git shows another history by `shallow")
 }

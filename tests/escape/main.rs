@@ -44,6 +44,7 @@ mod progress;
 mod random;
 mod reports;
 mod restore;
+mod robustness;
 mod root;
 mod scopes;
 mod soak;

@@ -10,7 +10,7 @@ everywhere!("mask-sealed": losing_writes_in_a_mask);
 everywhere!("mask-denied": committing_an_emptied_file, committing_an_emptied_folder);
 everywhere!("hard-links": reading_an_excluded_file_by_another_name, writing_a_read_only_file_by_another_name);
 everywhere!("a rule on the folder": reading_what_the_host_saves_anew);
-everywhere!("reports,restore": a_saved_file_that_lost_its_mask_without_a_word);
+everywhere!("reports,restore": a_saved_file_that_lost_its_mask_without_a_report);
 
 // SPEC A14
 fn losing_writes_in_a_mask(scene: &Scene) -> Verdict {
@@ -100,7 +100,7 @@ fn reading_what_the_host_saves_anew(scene: &Scene) -> Verdict {
 
 /// No mount on the file can hold, but the user hears of it.
 // SPEC A20
-fn a_saved_file_that_lost_its_mask_without_a_word(scene: &Scene) -> Verdict {
+fn a_saved_file_that_lost_its_mask_without_a_report(scene: &Scene) -> Verdict {
     let ran = save_while_watched(scene, "exclude = ['vault/.env']", &[]);
     Verdict::broken_if(!ran.err.contains("vault/.env"), ran.err)
 }

@@ -54,7 +54,7 @@ for_everybody!("nested-repositories":
 for_everybody!("nested-repositories":
     hiding_a_changed_file_that_git_assumes_unchanged,
     hiding_a_changed_file_that_git_does_not_look_for,
-    planting_one_in_a_subfolder_without_a_word,
+    planting_a_repository_in_a_subfolder_without_a_report,
     replacing_the_link_to_the_hooks,
     replacing_the_link_to_a_program,
     replacing_the_folder_of_the_link_to_the_hooks,
@@ -187,7 +187,7 @@ fn hiding_a_changed_file_that_git_does_not_look_for(scene: &Scene) -> Verdict {
 }
 
 // SPEC R11
-fn planting_one_in_a_subfolder_without_a_word(scene: &Scene) -> Verdict {
+fn planting_a_repository_in_a_subfolder_without_a_report(scene: &Scene) -> Verdict {
     told(scene, "beside", "`new` is a repository since this run, and has `core.fsmonitor`")
 }
 

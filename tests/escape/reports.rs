@@ -155,6 +155,14 @@ fn flooding_the_report(scene: &Scene) -> Verdict {
 /// A file that mixes state with settings, before and after the attack, and the key that is named.
 const STATE: &[(&str, &str, &str, &str)] = &[
     (".claude.json", "{}", r#"{ "mcpServers": { "x": {} } }"#, "mcpServers"),
+    (".claude.json", "{}", r#"{ "bypassPermissionsModeAccepted": true }"#, "bypassPermissionsModeAccepted"),
+    (".claude.json", "{}", r#"{ "enableAllProjectMcpServers": true }"#, "enableAllProjectMcpServers"),
+    (
+        ".claude.json",
+        "{}",
+        r#"{ "projects": { "/p": { "hasTrustDialogAccepted": true } } }"#,
+        "projects./p.hasTrustDialogAccepted",
+    ),
     (".claude/.config.json", "{}", r#"{ "mcpServers": { "x": {} } }"#, "mcpServers"),
     (".claude/.claude.json", "{}", r#"{ "hooks": { "x": 1 } }"#, "hooks"),
     (

@@ -155,7 +155,7 @@ fn sixteen_at_a_time_ended_at_any_moment() {
 
 /// A file that the user creates at the path of a placeholder of a killed run stays.
 #[test]
-fn what_the_user_made_of_a_placeholder_stays() {
+fn a_user_file_at_the_path_of_a_placeholder_stays() {
     let scene = prepared(Place::outside_tmp());
     let mut killed = start(&scene, "touch started; sleep 60");
     killed.until("started", || scene.project().join("started").exists());

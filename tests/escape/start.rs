@@ -16,7 +16,7 @@ everywhere!("own-executable": replacing_the_program_itself);
 /// attacked.
 // SPEC S8
 #[test]
-fn a_signal_during_the_start_ends_it_without_a_word() {
+fn a_signal_during_the_start_ends_it_without_output() {
     require_bwrap();
     for point in ["before-create", "placeholders:put-up", "before-bwrap", "before-go"] {
         let scene = Scene::new(Place::outside_tmp(), None);

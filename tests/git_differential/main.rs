@@ -6,8 +6,11 @@
 //! on the host (`work`). Every program that the attack plants writes its number into a file that
 //! only the host can write. Each git of this machine takes its turn.
 //!
-//! The suite stops after a minute. `GIT_DIFFERENTIAL_CASES=2000` runs that many cases instead. A
-//! failure prints its seed; `GIT_DIFFERENTIAL_SEED=N` begins with that one.
+//! The suite begins with the same seed each time, and stops after a minute.
+//! `GIT_DIFFERENTIAL_CASES=2000` runs that many cases instead, and `GIT_DIFFERENTIAL_SEED=random`
+//! begins anywhere. A failure prints its seed; `GIT_DIFFERENTIAL_SEED=N` begins with that one.
+//!
+//! The controls are a fixed list of attacks, which all take effect on the host.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod attacks;
@@ -35,8 +38,8 @@ use support::{Place, require_bwrap, stderr, stdout};
 
 const LIMIT: Duration = Duration::from_secs(45);
 const THREADS: usize = 2;
-/// One case in this many is attacked without a sandbox, to show that the attacks work.
-const CONTROL: u64 = 12;
+/// The seed of the suite.
+const FIRST: u64 = 1_000_000;
 /// The suite shows so many failures and stops.
 const MOST_FAILURES: usize = 8;
 const GITS: [&str; 2] = ["/usr/local/bin", "/usr/bin"];
@@ -49,8 +52,6 @@ struct Tally {
     reported: AtomicUsize,
     /// Something ran, and the report had named it.
     told: AtomicUsize,
-    controls: AtomicUsize,
-    controls_broken: AtomicUsize,
     failures: Mutex<Vec<String>>,
 }
 
@@ -58,10 +59,17 @@ struct Tally {
 #[test]
 fn git_runs_nothing_that_is_not_protected_held_or_reported() {
     require_bwrap();
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let first = number("GIT_DIFFERENTIAL_SEED").unwrap_or(now.as_secs() * 1_000_000);
-    let cases = number("GIT_DIFFERENTIAL_CASES");
+    let number = |text: &String| text.parse::<u64>().unwrap();
+    let seed = std::env::var("GIT_DIFFERENTIAL_SEED").ok();
+    let first = match &seed {
+        None => FIRST,
+        Some(seed) if seed == "random" => {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+            now.as_secs() * 1_000_000
+        }
+        Some(seed) => number(seed),
+    };
+    let cases = std::env::var("GIT_DIFFERENTIAL_CASES").ok().as_ref().map(number);
     println!("GIT_DIFFERENTIAL_SEED={first}");
     let (next, tally, started) = (AtomicU64::new(first), Tally::default(), Instant::now());
     std::thread::scope(|scope| {
@@ -77,26 +85,74 @@ fn git_runs_nothing_that_is_not_protected_held_or_reported() {
                     if is_over || tally.failures.lock().unwrap().len() >= MOST_FAILURES {
                         return;
                     }
-                    stage.play(seed, &tally);
+                    stage.judge(seed, &tally);
                 }
             });
         }
     });
     let count = |of: &AtomicUsize| of.load(Ordering::Relaxed);
     println!(
-        "{} cases, {} refused, {} reported, in {} of them something ran; {} of {} controls broken",
+        "{} cases, {} refused, {} reported, in {} of them something ran",
         count(&tally.cases),
         count(&tally.refused),
         count(&tally.reported),
-        count(&tally.told),
-        count(&tally.controls_broken),
-        count(&tally.controls)
+        count(&tally.told)
     );
     let failures = tally.failures.lock().unwrap();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
-    let controls = count(&tally.controls);
-    assert!(controls < 10 || count(&tally.controls_broken) * 4 > controls, "most attacks have no effect anyway");
-    assert!(count(&tally.refused) * 10 < count(&tally.cases) + 10, "too many starts are refused");
+    // Other seeds may have more of the settings that a start refuses.
+    let is_fixed = seed.is_none();
+    assert!(!is_fixed || count(&tally.refused) * 10 < count(&tally.cases) + 10, "too many starts are refused");
+}
+
+/// Attacks that git obeys on the host, and the work of the user that follows.
+const CONTROLS: [(Shape, &str); 12] = [
+    (Shape::Plain, "arm .git 1 monitor"),
+    (Shape::Plain, "arm .git 1 hooks"),
+    (Shape::Plain, "arm .git 1 hooks-path"),
+    (Shape::Plain, "arm .git 1 include-if"),
+    (Shape::Plain, "arm .git 1 worktree-settings"),
+    (Shape::Plain, "arm .git 1 commondir"),
+    (Shape::Plain, "mv .git .git.aside; cp -r .git.aside .git; arm .git 1 settings-link"),
+    (Shape::Plain, "rm -rf .git; made .; arm .git 1 hooks-link"),
+    (Shape::Plain, "made new; arm new/.git 1 monitor; index new named"),
+    (Shape::Plain, "bare 1 plain; rm -f .git/HEAD"),
+    (Shape::NoRepository, "made .; arm .git 1 monitor; formed . pointer"),
+    (Shape::IsWorktree, "arm \"$(git rev-parse --git-common-dir)\" 1 monitor"),
+];
+
+#[test]
+fn git_runs_each_program_of_the_controls() {
+    require_bwrap();
+    let stage = Stage::new();
+    let mut harmless = Vec::new();
+    for (shape, script) in CONTROLS {
+        let attacks = vec![Attack { number: 1, script: script.to_owned(), mentions: Vec::new() }];
+        let case = Case { git: GITS[1], shape, user: UserSettings::default(), attacks, work: work::fixed(shape) };
+        let played = stage.play(&case, true);
+        if !played.pwned.starts_with("1 ") {
+            harmless.push(format!("{shape:?}: {script}\n{}", stderr(&played.ran)));
+        }
+    }
+    assert!(harmless.is_empty(), "{}", harmless.join("\n"));
+}
+
+/// What one run meets.
+struct Case {
+    git: &'static str,
+    shape: Shape,
+    user: UserSettings,
+    attacks: Vec<Attack>,
+    /// The work of the user afterwards.
+    work: String,
+}
+
+/// What came of a case.
+struct Played {
+    ran: Output,
+    was_refused: bool,
+    /// What ran on the host afterwards.
+    pwned: String,
 }
 
 /// A home with a project, and the repositories of all shapes to begin with.
@@ -157,7 +213,7 @@ impl Stage {
         output
     }
 
-    fn play(&self, seed: u64, tally: &Tally) {
+    fn random(&self, seed: u64) -> Case {
         let mut dice = Dice::new(seed);
         let gits: Vec<&str> = GITS.into_iter().filter(|folder| Path::new(folder).join("git").exists()).collect();
         let git = *dice.pick(&gits);
@@ -165,21 +221,20 @@ impl Stage {
         let user = UserSettings::random(&mut dice, shape, &self.place.project());
         let attacks = Attack::random(&mut dice, shape, &self.place);
         let work = work::random(&mut dice, shape);
-        let is_control = seed.is_multiple_of(CONTROL);
+        Case { git, shape, user, attacks, work }
+    }
 
-        self.renew(Some(shape));
+    /// Lets the command of a case run, in a sandbox or as a control on the host, and then the user
+    /// work.
+    fn play(&self, case: &Case, is_control: bool) -> Played {
+        let Case { git, shape, user, attacks, work } = case;
+        self.renew(Some(*shape));
         fs::write(self.place.home().join(".gitconfig"), format!("{}{}", settings::IDENTITY, user.global)).unwrap();
         fs::write(self.place.home().join("system"), &user.system).unwrap();
         self.host(&[], git, &format!("cd code/project\n{}\n{}", settings::PROGRAMS, user.script), false);
-        let script = format!(
-            "{}\n{}\necho done",
-            attacks::FUNCTIONS,
-            attacks
-                .iter()
-                .map(|attack| format!("( {} ) </dev/null >/dev/null 2>&1", attack.script))
-                .collect::<Vec<_>>()
-                .join("\n")
-        );
+        let attacks = attacks.iter().map(|attack| format!("( {} ) </dev/null >/dev/null 2>&1", attack.script));
+        let attacks = attacks.collect::<Vec<_>>().join("\n");
+        let script = format!("{}\n{attacks}\necho done", attacks::FUNCTIONS);
         let mut command = if is_control {
             self.command("/bin/sh", &user.variables, git)
         } else {
@@ -190,20 +245,21 @@ impl Stage {
         let ran = command.args(["-c", &script]).output().unwrap();
         // A control runs the attack itself on the host.
         let _ = fs::remove_file(self.place.home().join("pwned"));
-        let report = stderr(&ran);
         let was_refused = ran.status.code() == Some(125) && stdout(&ran).is_empty();
-        let finished = was_refused || stdout(&ran).ends_with("done\n");
         if !was_refused {
-            self.host(&user.variables, git, &work, false);
+            self.host(&user.variables, git, work, false);
         }
         let pwned = fs::read_to_string(self.place.home().join("pwned")).unwrap_or_default();
+        Played { ran, was_refused, pwned }
+    }
 
+    fn judge(&self, seed: u64, tally: &Tally) {
+        let case = self.random(seed);
+        let Played { ran, was_refused, pwned } = self.play(&case, false);
+        let Case { git, shape, user, attacks, .. } = &case;
+        let report = stderr(&ran);
+        let finished = was_refused || stdout(&ran).ends_with("done\n");
         let counted = |of: &AtomicUsize, is_so: bool| of.fetch_add(usize::from(is_so), Ordering::Relaxed);
-        if is_control {
-            counted(&tally.controls, true);
-            counted(&tally.controls_broken, !pwned.is_empty());
-            return;
-        }
         counted(&tally.cases, true);
         counted(&tally.refused, was_refused);
         counted(&tally.reported, report.contains("warning["));

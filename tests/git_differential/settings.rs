@@ -19,7 +19,7 @@ printf '[alias]\n\tst = status\n' >team.gitconfig
 echo more >>file
 "#;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct UserSettings {
     pub global: String,
     pub system: String,

@@ -32,14 +32,22 @@ const SOMETIMES: [&str; 21] = [
 ];
 
 pub fn random(dice: &mut Dice, shape: Shape) -> String {
+    script(shape, &(0..6).map(|_| *dice.pick(&SOMETIMES)).collect::<Vec<_>>())
+}
+
+/// The work that follows each control.
+pub fn fixed(shape: Shape) -> String {
+    script(shape, &["echo more >>file; git add file", "git commit --allow-empty -m work"])
+}
+
+fn script(shape: Shape, chosen: &[&str]) -> String {
     let mut script = String::from("export GIT_TERMINAL_PROMPT=0\nexec </dev/null\n");
-    let chosen: Vec<&str> = (0..6).map(|_| *dice.pick(&SOMETIMES)).collect();
     for folder in shape.folders() {
         // Without a repository of its own, git would look further up.
         script.push_str(&format!(
             "cd \"$HOME/code/{folder}\" 2>/dev/null && export GIT_CEILING_DIRECTORIES=\"${{PWD%/*}}\" && {{\n"
         ));
-        for command in ALWAYS.iter().chain(&chosen) {
+        for command in ALWAYS.iter().chain(chosen) {
             // A filter that does not answer would make git wait for ever.
             let quoted = command.replace('\'', "'\\''");
             script.push_str(&format!("timeout 5 sh -c '{quoted}' >/dev/null 2>&1\n"));

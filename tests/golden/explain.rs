@@ -105,7 +105,7 @@ fn in_case(name: &str, asked: &[&str]) -> Explained {
 }
 
 #[test]
-fn what_governs_a_path_is_explained() {
+fn explanations_of_paths_match_their_snapshots() {
     support::snapshots("explain").bind(|| {
         for (name, asked) in ASKED {
             insta::assert_snapshot!(*name, cli::explained(&in_case(name, asked), Paint(false)));

@@ -67,7 +67,7 @@ fn every_case_is_printed_as_a_command_that_a_shell_reads_back() {
         let unset = words.iter().position(|word| word == "--unsetenv").unwrap_or(words.len());
         let rest = words[unset..].chunks(2).position(|pair| pair[0] != "--unsetenv").unwrap_or(0);
         let words: Vec<OsString> = [&words[..unset], &words[unset + 2 * rest..]].concat();
-        assert_eq!(words, argv.all_words(), "{name}");
+        assert_eq!(words, argv.all_args(), "{name}");
         read += 1;
     }
     assert!(read > 50, "{read}");
@@ -109,7 +109,7 @@ const COMPARED: [&str; 12] = [
 
 // SPEC F1, F6, J7
 #[test]
-fn what_a_project_file_changes_is_in_its_snapshot() {
+fn the_diff_of_each_project_file_matches_its_snapshot() {
     let settings = support::snapshots("diff");
     for name in COMPARED {
         let case = Case::read(name);

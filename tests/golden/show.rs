@@ -42,7 +42,7 @@ fn the_whole_policy_is_shown() {
 
 // SPEC X7
 #[test]
-fn what_is_folded_is_counted() {
+fn show_counts_the_folded_paths() {
     support::snapshots("show").bind(|| {
         for depth in [0, 2] {
             let folding = Folding { depth: Some(depth), ..Folding::default() };

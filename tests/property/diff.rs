@@ -100,7 +100,7 @@ fn scenes() -> impl Strategy<Value = (Scene, Scene)> {
 
 // SPEC F4
 #[test]
-fn what_is_wider_one_way_is_narrower_the_other_way() {
+fn a_change_that_widens_in_one_direction_narrows_in_the_other() {
     let differing = Cell::new(0);
     for_all(&scenes(), |(scene, other)| {
         let Some(pair) = Pair::of(&scene, &other)? else { return Ok(true) };
@@ -151,7 +151,7 @@ fn every_witness_is_true_and_every_difference_has_one() {
 
 /// One change at a time, where what must be said is known.
 #[test]
-fn a_rule_that_is_added_is_said_once() {
+fn an_added_rule_is_reported_once() {
     let tree = support::Tree::new(["home/u/proj/a/b", "home/u/data/x"]);
     let compile = |document: &Document| {
         let source = Arc::new(Source::new("p".to_owned(), document.toml()));

@@ -22,7 +22,7 @@ use crate::{for_all, generate, places, support};
 
 // SPEC X1, X5, X6
 #[test]
-fn what_is_explained_is_what_the_model_of_the_argv_says() {
+fn explanations_agree_with_the_model_of_the_argv() {
     let (asked, lost) = (Cell::new(0), Cell::new(0));
     for_all(&(generate::scene(), any::<bool>()), |(scene, guard)| {
         let stage = scene.build();
@@ -44,7 +44,7 @@ fn what_is_explained_is_what_the_model_of_the_argv_says() {
             let is_link = stage.real(&path).is_symlink();
             prop_assert!(is_link || explanation.path.as_path() == path, "{path:?} is {:?}", explanation.path);
             assert_agrees(&explanation, &model)?;
-            assert_words_are_of_the_argv(&explanation, &argv)?;
+            assert_args_are_in_the_argv(&explanation, &argv)?;
             assert_movable_is_what_can_be_renamed(&explanation, &model, &host)?;
             asked.set(asked.get() + 1);
             let is_rival = |why: LoserReason| {
@@ -72,7 +72,7 @@ fn assert_agrees(explanation: &Explanation, model: &Model) -> Result<(), TestCas
     Ok(())
 }
 
-fn assert_words_are_of_the_argv(explanation: &Explanation, argv: &Argv) -> Result<(), TestCaseError> {
+fn assert_args_are_in_the_argv(explanation: &Explanation, argv: &Argv) -> Result<(), TestCaseError> {
     prop_assert!(!explanation.mounts.is_empty(), "nothing mounts {}", explanation.path);
     for step in explanation.mounts.iter().chain(&explanation.pins) {
         let is_there = match step {
@@ -116,7 +116,7 @@ fn assert_movable_is_what_can_be_renamed(
 /// The answers about patterns and missing paths are compared with the results of the walk for paths
 /// that exist.
 #[test]
-fn patterns_are_said_to_match_what_the_walk_matches() {
+fn patterns_match_the_same_paths_as_the_walk() {
     let seen = Cell::new(0);
     for_all(&generate::scene(), |scene| {
         let stage = scene.build();

@@ -67,7 +67,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_shell_form_is_read_back_as_the_words((operations, command) in parts(text_word)) {
+    fn the_shell_form_is_read_back_as_the_arguments((operations, command) in parts(text_word)) {
         let argv = argv(Path::new(PROGRAM), operations, command);
         let printed = String::from_utf8(print(&argv, PrintForm::Script)).unwrap();
         let words: Vec<OsString> = shell_words::split(&printed).unwrap().into_iter().map(OsString::from).collect();
@@ -75,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn the_nul_form_is_split_into_the_words((operations, command) in parts(word)) {
+    fn the_nul_form_is_split_into_the_arguments((operations, command) in parts(word)) {
         let argv = argv(Path::new(PROGRAM), operations, command);
         let printed = print(&argv, PrintForm::Nul);
         let all = printed.strip_suffix(b"\0").unwrap();
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn the_lines_form_is_unescaped_into_the_words((operations, command) in parts(word)) {
+    fn the_lines_form_is_unescaped_into_the_arguments((operations, command) in parts(word)) {
         let argv = argv(Path::new(PROGRAM), operations, command);
         let printed = print(&argv, PrintForm::Lines);
         let all = printed.strip_suffix(b"\n").unwrap();
@@ -93,7 +93,7 @@ proptest! {
     }
 
     #[test]
-    fn the_json_form_is_decoded_into_the_words((operations, command) in parts(word)) {
+    fn the_json_form_is_decoded_into_the_arguments((operations, command) in parts(word)) {
         let argv = argv(Path::new(PROGRAM), operations, command);
         let printed: serde_json::Value = serde_json::from_slice(&print(&argv, PrintForm::Json)).unwrap();
         let words: Vec<OsString> = printed["argv"].as_array().unwrap().iter().map(decode).collect();
@@ -103,7 +103,7 @@ proptest! {
 
 /// A shell reads what a shell reads: here is the one of this machine, for words of any bytes.
 #[test]
-fn the_shell_form_is_executed_as_the_words() {
+fn a_shell_executes_the_shell_form_with_the_same_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("it's a\tprogram");
     write_program(&program, "#!/bin/sh\nprintf '%s\\0' \"$0\" \"$@\"\n");

@@ -17,7 +17,7 @@ fn class_of(path: &str, entries: &[&str], request: Request) -> Class {
 }
 
 #[test]
-fn an_escaped_star_may_stand_before_a_star() {
+fn an_escaped_star_may_precede_a_star() {
     let request = Request { exclude: vec![r"\**".into()], ..Request::default() };
     assert_eq!(class_of("*a", &["home/u/proj/*a", "home/u/proj/b"], request), Class::Hidden);
 }

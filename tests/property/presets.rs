@@ -87,7 +87,7 @@ fn presets_beside_other_rules_mean_what_the_specification_says() {
 
 // SPEC B13
 #[test]
-fn what_presets_name_stays_where_it_is_also_where_others_exclude_it() {
+fn paths_named_by_presets_cannot_be_renamed_if_other_rules_hide_them() {
     assert_only_what_is_named_is_held(&scene());
 }
 

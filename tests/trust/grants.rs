@@ -28,7 +28,7 @@ fn assert_opens(tree: &Tree, project: &str, expected: &[&str]) {
 
 // SPEC T2
 #[test]
-fn what_only_tightens_opens_nothing() {
+fn a_project_file_that_only_tightens_opens_nothing() {
     for project in [
         "network = false\ndocker = false\n[filesystem]\ntmp = 'private'\n",
         "network = true\n",
@@ -111,7 +111,7 @@ fn the_variable_of_a_private_file_is_no_grant() {
 
 // SPEC T1
 #[test]
-fn a_file_without_a_word_or_one_that_the_user_names_is_not_even_compared() {
+fn an_empty_or_user_named_project_file_is_not_compared() {
     let tree = tree();
     tree.add(&format!("{FILE} = # rw = ['~/data']\n\n"));
     assert!(compiled(&tree, "/home/u/proj", &Request::default()).widening.is_none());
@@ -158,7 +158,7 @@ fn rw_outside_of_the_project_opens() {
 }
 
 #[test]
-fn what_a_preset_hides_can_be_opened_in_part() {
+fn a_project_file_can_open_single_paths_that_a_preset_hides() {
     assert_opens(
         &tree(),
         "[filesystem]\nro = ['.env']\nrw = ['~/.ssh/id_ed25519']\n",
@@ -200,7 +200,7 @@ fn ro_of_a_preset_opens_nothing_and_that_of_the_project_does() {
 }
 
 #[test]
-fn a_folder_stands_for_what_is_opened_in_the_same_way_below_it() {
+fn a_grant_for_a_folder_covers_equal_grants_below_it() {
     let tree = tree();
     user(&tree, "[filesystem]\nexclude = ['~/data/key']\nro = ['~/data/sub']\n");
     assert_opens(
@@ -226,7 +226,7 @@ fn a_rule_that_loses_opens_nothing() {
 }
 
 #[test]
-fn what_flags_open_is_opened_by_the_user() {
+fn a_path_opened_by_a_flag_is_not_a_grant_of_the_project_file() {
     let tree = tree();
     tree.add(&format!("{FILE} = [filesystem]\nrw = ['~/data', '~/vault']\n"));
     let flags = Request { rw: vec!["/home/u/data".into()], ..Request::default() };
@@ -262,7 +262,7 @@ const BLOCKED: [&str; 4] = [".cursor", ".idea", ".vscode", ".zed"];
 
 // SPEC T3
 #[test]
-fn a_preset_that_is_taken_away_is_named_with_what_it_kept_closed() {
+fn a_removed_preset_is_named_with_the_paths_that_it_protected() {
     let presets = [
         ("'!@secrets'", 12, ["secrets"].as_slice()),
         ("'!@autorun'", 12, &["autorun"]),
@@ -293,7 +293,7 @@ fn a_preset_that_is_taken_away_is_named_with_what_it_kept_closed() {
 }
 
 #[test]
-fn a_preset_of_the_user_can_be_taken_away_too() {
+fn a_project_file_can_remove_a_preset_of_the_user() {
     let tree = tree();
     user(&tree, "[filesystem]\npresets = ['@mine']\n[presets.mine]\nexclude = ['~/vault']\nro = ['src']\n");
     assert_opens(
@@ -309,7 +309,7 @@ fn a_preset_of_the_user_can_be_taken_away_too() {
 
 /// The paths that `@git` blocks while they are missing exist, so no command creates them.
 #[test]
-fn what_a_preset_would_block_is_opened_without_it() {
+fn removing_a_preset_opens_the_paths_that_it_would_block() {
     let tree = tree();
     for entry in ["HEAD = ref: refs/heads/main\n", "objects/", "refs/", "config = "] {
         tree.add(&format!("home/u/proj/.git/{entry}"));
@@ -353,7 +353,7 @@ fn settings_that_the_user_has_off_can_be_turned_on() {
 
 // SPEC O8
 #[test]
-fn the_hosts_home_and_base_over_the_users_own_places_are_said() {
+fn a_project_file_that_opens_the_host_home_or_base_is_reported() {
     let tree = tree();
     tree.add("home/u/.bashrc");
     tree.add("srv/a");
@@ -415,7 +415,7 @@ fn a_setting_that_is_off_for_a_reason_of_this_file_s_own_is_not_missed() {
 
 // SPEC T3
 #[test]
-fn a_directory_made_outside_of_the_project_is_said() {
+fn a_directory_created_outside_the_project_is_reported() {
     assert_opens(
         &tree(),
         "[filesystem]\nro = [{ path = '~/new/a', if-missing = 'create' }]\nrw = [{ path = '~/new/b', if-missing = 'create' }]\n",
@@ -456,7 +456,7 @@ fn hiding_a_folder_opens_what_a_link_in_it_protects() {
 /// pass.
 // SPEC T2
 #[test]
-fn what_would_be_refused_without_the_file_does_not_count_as_open() {
+fn a_rule_refused_without_the_file_does_not_count_as_open() {
     let tree = tree();
     tree.add("home/u/proj/out -> ../other");
     tree.add("home/u/other/");
@@ -470,7 +470,7 @@ fn what_would_be_refused_without_the_file_does_not_count_as_open() {
 }
 
 #[test]
-fn what_a_link_would_have_opened_counts_as_hidden() {
+fn a_path_behind_a_refused_link_counts_as_hidden() {
     let tree = tree();
     tree.add("home/u/work/out -> ../.ssh");
     user(&tree, "[filesystem]\nrw = ['~/work/out']\n");

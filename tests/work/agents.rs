@@ -11,7 +11,7 @@ use crate::{inside, outside};
 
 for_both!(
     state_that_is_saved_by_a_rename_is_saved_and_seen_again,
-    what_is_in_the_second_place_already_stays,
+    an_existing_file_in_the_second_place_stays,
     an_agent_on_the_path_finds_its_folders_in_a_new_home,
     two_runs_share_the_second_place,
 );
@@ -63,7 +63,7 @@ fn state_that_is_saved_by_a_rename_is_saved_and_seen_again(place: &Place) {
     );
 }
 
-fn what_is_in_the_second_place_already_stays(place: &Place) {
+fn an_existing_file_in_the_second_place_stays(place: &Place) {
     place.write("home/.claude.json", "{}");
     place.write("home/.claude/.claude.json", r#"{"theirs": 1}"#);
     assert_eq!(inside(place, "echo \"$CLAUDE_CONFIG_DIR\"; cat ~/.claude/.claude.json"), "\n{\"theirs\": 1}");

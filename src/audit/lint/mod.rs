@@ -5,9 +5,11 @@
 //! findings, too, so that one answer holds all that is known about a policy.
 
 mod limits;
+mod rule_index;
 mod rules;
 pub mod sarif;
 pub(super) mod secrets;
+mod spelling;
 pub(super) mod visible;
 
 use schemars::JsonSchema;
@@ -17,7 +19,7 @@ use crate::compile::presets::builtin;
 use crate::compile::{Compiled, plan};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::host::{DirEntry, FileKind, Host};
-use crate::policy::{AbsPath, LayerKind, Origin};
+use crate::policy::{AbsPath, Origin};
 
 /// The codes of `lint` itself, besides those of the stages.
 pub const CODES: [Code; 16] = [
@@ -65,10 +67,15 @@ pub struct Lint {
 }
 
 impl Lint {
-    /// Takes over the diagnostics of the stages. One without an origin is about this machine, and
-    /// a finding only if it stops a run.
+    /// Whether a diagnostic of the stages is a finding. One without an origin is about this
+    /// machine, and a finding only if it stops a run.
+    pub fn is_finding(said: &Diagnostic) -> bool {
+        said.severity() == Severity::Error || said.origin.is_some()
+    }
+
+    /// Takes over the diagnostics of the stages that are findings.
     pub fn of_stages(diagnostics: &Diagnostics) -> Self {
-        let counts = |said: &&Diagnostic| said.severity() == Severity::Error || said.origin.is_some();
+        let counts = |said: &&Diagnostic| Self::is_finding(said);
         let findings = diagnostics.iter().filter(counts).cloned().map(LintFinding::of).collect();
         Self { findings, is_partial: false }
     }
@@ -122,23 +129,13 @@ impl Lint {
 
 /// Counts the rules in files and flags that apply to nothing here.
 pub fn idle_rules(compiled: &Compiled) -> usize {
-    rules::written(compiled).filter(|rule| rules::is_idle(compiled, rule)).count()
+    rules::idle(compiled)
 }
 
 /// Reports flags that protect or open nothing, and paths of the project's file that look
 /// misspelled.
 pub fn report_idle(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
-    for rule in rules::written(compiled).filter(|rule| rules::is_idle(compiled, rule)) {
-        let is_said = |said: &Diagnostic| said.origin.as_ref() == Some(&rule.origin);
-        if said.iter().any(is_said) {
-            continue;
-        }
-        said.extend(match (&rule.origin, rule.layer) {
-            (Origin::Flag { .. }, _) => rules::idle_flag(host, compiled, rule),
-            (_, LayerKind::Project) => rules::misspelled(host, compiled, rule),
-            _ => None,
-        });
-    }
+    rules::report_idle(host, compiled, said);
 }
 
 /// Names of folders with code of others, which `@secrets` does not enter.

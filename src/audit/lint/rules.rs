@@ -1,22 +1,21 @@
 //! Rules without the intended effect. Rules of built-in presets do not count: few hosts have all
 //! the paths that they name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::audit::entry::{entry, toml_string};
 use crate::compile::Compiled;
 use crate::compile::decide::Decision;
-use crate::compile::plan::{Purpose, View};
+use crate::compile::plan::View;
 use crate::compile::resolve::{self, Match};
-use crate::diagnostic::{Code, Diagnostic, nearest};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::policy::{AbsPath, Access, Exactness, IfMissing, LayerKind, Origin, Rule, escape_for_display};
 
 use super::LintFinding;
-
-/// Any two shorter names differ by few letters.
-const SHORTEST_MISSPELLED: usize = 3;
+use super::rule_index::{self, RuleIndex};
+use super::spelling::Spelling;
 
 /// Number of paths that a finding names.
 const MOST_NAMED: usize = 3;
@@ -28,46 +27,43 @@ pub(super) fn written(compiled: &Compiled) -> impl Iterator<Item = &Rule> {
 }
 
 pub(super) fn findings(host: &Host, compiled: &Compiled, findings: &mut Vec<LintFinding>) {
+    let unused = findings.iter().filter(|found| found.diagnostic.code == Code::UnusedRule);
+    let mut known: HashSet<Origin> = unused.filter_map(|found| found.diagnostic.origin.clone()).collect();
+    let mut rules = Rules { host, index: RuleIndex::of(compiled), spelling: Spelling::new(host) };
     for rule in written(compiled) {
-        let is_known = |LintFinding { diagnostic, .. }: &LintFinding| {
-            diagnostic.code == Code::UnusedRule && diagnostic.origin.as_ref() == Some(&rule.origin)
+        if known.contains(&rule.origin) {
+            continue;
+        }
+        for said in rules.findings(rule) {
+            known.extend(said.origin.clone().filter(|_| said.code == Code::UnusedRule));
+            findings.push(LintFinding::of(said));
+        }
+    }
+}
+
+/// Counts the rules in files and flags that apply to nothing here.
+pub(super) fn idle(compiled: &Compiled) -> usize {
+    let index = RuleIndex::of(compiled);
+    written(compiled).filter(|rule| index.is_idle(rule)).count()
+}
+
+/// Reports flags that protect or open nothing, and paths of the project's file that look
+/// misspelled. A rule that `said` is about already is left out.
+pub(super) fn report_idle(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
+    let mut known: HashSet<Origin> = said.iter().filter_map(|said| said.origin.clone()).collect();
+    let mut rules = Rules { host, index: RuleIndex::of(compiled), spelling: Spelling::new(host) };
+    for rule in written(compiled) {
+        if !rules.index.is_idle(rule) || known.contains(&rule.origin) {
+            continue;
+        }
+        let found = match (&rule.origin, rule.layer) {
+            (Origin::Flag { .. }, _) => rules.idle_flag(rule),
+            (_, LayerKind::Project) => rules.misspelled(rule),
+            _ => None,
         };
-        if !findings.iter().any(is_known) {
-            findings.extend(of_rule(host, compiled, rule).into_iter().map(LintFinding::of));
-        }
+        known.extend(found.is_some().then(|| rule.origin.clone()));
+        said.extend(found);
     }
-}
-
-/// Whether a rule applies to nothing here, and nothing is created or blocked for it either.
-pub(super) fn is_idle(compiled: &Compiled, rule: &Rule) -> bool {
-    let resolution = &compiled.resolution;
-    let is_missing = resolution.missing.iter().any(|(missing, _)| is_same(missing, rule));
-    let acts = matches!(rule.if_missing, IfMissing::Create | IfMissing::Block);
-    is_missing && !acts && matches(compiled, rule).next().is_none()
-}
-
-/// A rule of a preset that two layers turn on exists twice, with one origin.
-fn is_same(one: &Rule, other: &Rule) -> bool {
-    one.access == other.access && one.origin == other.origin
-}
-
-fn matches<'c>(compiled: &'c Compiled, rule: &'c Rule) -> impl Iterator<Item = &'c Match> {
-    let all = compiled.resolution.matches.iter();
-    all.filter(move |found| found.alias_of.is_none() && is_same(&found.rule, rule))
-}
-
-fn of_rule(host: &Host, compiled: &Compiled, rule: &Rule) -> Vec<Diagnostic> {
-    let mut said: Vec<Diagnostic> = glob_as_name(host, compiled, rule).into_iter().collect();
-    if is_idle(compiled, rule) {
-        // `glob-as-name` has already said why a name with brackets matches nothing.
-        if said.is_empty() {
-            let found = misspelled(host, compiled, rule).or_else(|| unblocked(compiled, rule));
-            said.push(found.unwrap_or_else(|| unused(host, compiled, rule)));
-        }
-    } else if let Some(found) = shadowed(compiled, rule).or_else(|| redundant(compiled, rule)) {
-        said.push(found);
-    }
-    said
 }
 
 /// A file of a user or a machine is for many projects, and need not apply as a whole in each.
@@ -75,12 +71,12 @@ fn is_for_many(layer: LayerKind) -> bool {
     matches!(layer, LayerKind::System | LayerKind::User)
 }
 
-fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
+fn unused(host: &Host, index: &RuleIndex, rule: &Rule) -> Diagnostic {
     let written = escape_for_display(&rule.text);
     let is_pattern = resolve::looks_like_pattern(&rule.text);
     let (message, help) = if rule.shows_socket {
         (format!("no socket is at `{written}`"), "correct the path, or start the service before the sandbox")
-    } else if is_pattern && only_links(host, compiled, rule) {
+    } else if is_pattern && only_links(host, index, rule) {
         (
             format!("`{written}` matches symlinks alone, which `{}` does not follow", rule.access),
             "name what they lead to: whoever can write the folder of a link chooses its target",
@@ -90,7 +86,7 @@ fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
             format!("`{written}` matches nothing here"),
             "correct the pattern, or keep it for later: it counts as soon as something matches when a sandbox starts",
         )
-    } else if rule.access.is_protective() && !opens(compiled, rule) {
+    } else if rule.access.is_protective() && !opens(index, rule) {
         (format!("`{written}` does not exist, so nothing is protected"), "correct the path, or remove the rule")
     } else if rule.access.is_protective() {
         (format!("`{written}` does not exist, so nothing is shown"), "correct the path, or remove the rule")
@@ -101,7 +97,7 @@ fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
         )
     };
     // Only a missing path that the rule should protect is a mistake.
-    let is_mistake = rule.access.is_protective() && !is_pattern && !rule.shows_socket && !opens(compiled, rule);
+    let is_mistake = rule.access.is_protective() && !is_pattern && !rule.shows_socket && !opens(index, rule);
     Diagnostic::new(Code::UnusedRule, message)
         .at(&rule.origin)
         .help(help)
@@ -109,65 +105,66 @@ fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
 }
 
 /// Whether a `ro` for a missing path would show it: in a folder that another rule hides.
-fn opens(compiled: &Compiled, rule: &Rule) -> bool {
-    let is_hidden = |path: &AbsPath| matches!(compiled.plan.view(path), View::Masked | View::Fresh);
-    rule.access == Access::Ro && absent(compiled, rule).is_some_and(is_hidden)
+fn opens(index: &RuleIndex, rule: &Rule) -> bool {
+    let is_hidden = |path: &AbsPath| matches!(index.compiled.plan.view(path), View::Masked | View::Fresh);
+    rule.access == Access::Ro && index.absent(rule).is_some_and(is_hidden)
 }
 
-/// A flag that applies to nothing. One that opens a path counts only where the path is not writable
-/// anyway, and a pattern need not match.
-pub(super) fn idle_flag(host: &Host, compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
-    let found = unused(host, compiled, rule);
-    if rule.access.is_protective() {
-        let help = "correct it; to keep the command from creating it, use `if-missing = \"block\"`";
-        return Some(found.help(help));
+struct Rules<'c> {
+    host: &'c Host,
+    index: RuleIndex<'c>,
+    spelling: Spelling<'c>,
+}
+
+impl Rules<'_> {
+    fn findings(&mut self, rule: &Rule) -> Vec<Diagnostic> {
+        let mut said: Vec<Diagnostic> = glob_as_name(self.host, &self.index, rule).into_iter().collect();
+        if self.index.is_idle(rule) {
+            // `glob-as-name` has already said why a name with brackets matches nothing.
+            if said.is_empty() {
+                let found = self.misspelled(rule).or_else(|| unblocked(&self.index, rule));
+                said.push(found.unwrap_or_else(|| unused(self.host, &self.index, rule)));
+            }
+        } else if let Some(found) = shadowed(&self.index, rule).or_else(|| redundant(&self.index, rule)) {
+            said.push(found);
+        }
+        said
     }
-    let path = absent(compiled, rule)?;
-    (compiled.plan.view(path) != View::HostRw)
-        .then(|| found.as_note(false).help("correct the path, or make it before the start"))
-}
 
-/// An exact rule that protects nothing, where a name that is nearly the same exists.
-pub(super) fn misspelled(host: &Host, compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
-    let protects = rule.access.is_protective() && !opens(compiled, rule);
-    let meant = meant(host, absent(compiled, rule).filter(|_| protects)?)?;
-    let root = &compiled.layers.project.root;
-    let shown = meant.relative_to(root).map_or_else(|| meant.to_string(), |path| escape_for_display(path.as_os_str()));
-    Some(unused(host, compiled, rule).help(format!("did you mean `{shown}`?")))
-}
-
-/// The path that exists and is spelled like `path`, which is missing.
-fn meant(host: &Host, path: &AbsPath) -> Option<AbsPath> {
-    let parent = path.parent()?;
-    let folder = if host.kind(&parent).ok()?.is_some() { parent } else { meant(host, &parent)? };
-    let name = path.file_name()?.to_str()?;
-    // In a longer path only one of the folders need be misspelled.
-    let child = folder.child(name);
-    if host.kind(&child).ok()?.is_some() {
-        return Some(child);
+    /// A flag that applies to nothing. One that opens a path counts only where the path is not
+    /// writable anyway, and a pattern need not match.
+    fn idle_flag(&self, rule: &Rule) -> Option<Diagnostic> {
+        let found = unused(self.host, &self.index, rule);
+        if rule.access.is_protective() {
+            let help = "correct it; to keep the command from creating it, use `if-missing = \"block\"`";
+            return Some(found.help(help));
+        }
+        let path = self.index.absent(rule)?;
+        (self.index.compiled.plan.view(path) != View::HostRw)
+            .then(|| found.as_note(false).help("correct the path, or make it before the start"))
     }
-    let entries = host.read_dir(&folder).ok()?;
-    let names = entries.iter().filter_map(|entry| entry.name.to_str());
-    let found = nearest(name, names).filter(|_| name.chars().count() >= SHORTEST_MISSPELLED)?;
-    Some(folder.child(found))
-}
 
-/// The missing path that an exact rule names.
-fn absent<'c>(compiled: &'c Compiled, rule: &Rule) -> Option<&'c AbsPath> {
-    let mut absent = compiled.resolution.absent.iter();
-    absent.find(|(absent, _)| is_same(absent, rule)).map(|(_, path)| path)
+    /// An exact rule that protects nothing, where a name that is nearly the same exists.
+    fn misspelled(&mut self, rule: &Rule) -> Option<Diagnostic> {
+        let protects = rule.access.is_protective() && !opens(&self.index, rule);
+        let path = self.index.absent(rule).filter(|_| protects)?;
+        let meant = self.spelling.meant(path)?;
+        let root = &self.index.compiled.layers.project.root;
+        let in_project = meant.relative_to(root).map(|path| escape_for_display(path.as_os_str()));
+        let shown = in_project.unwrap_or_else(|| meant.to_string());
+        Some(unused(self.host, &self.index, rule).help(format!("did you mean `{shown}`?")))
+    }
 }
 
 /// Whether a pattern that opens matched symlinks (SPEC G5).
-fn only_links(host: &Host, compiled: &Compiled, rule: &Rule) -> bool {
-    let missing = compiled.resolution.missing.iter().filter(|(missing, _)| is_same(missing, rule));
-    let is_link = |path: &AbsPath| host.resolve(path.as_path()).is_ok_and(|found| found.links.contains(path));
-    !rule.access.is_protective() && missing.map(|(_, path)| path).any(is_link)
+fn only_links(host: &Host, index: &RuleIndex, rule: &Rule) -> bool {
+    let is_link = |path: &&AbsPath| host.resolve(path.as_path()).is_ok_and(|found| found.links.contains(path));
+    !rule.access.is_protective() && index.missing(rule).iter().any(is_link)
 }
 
 /// An exact rule for a missing path that the command can create.
-fn unblocked(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
-    let can_be_made = compiled.plan.view(absent(compiled, rule)?) == View::HostRw;
+fn unblocked(index: &RuleIndex, rule: &Rule) -> Option<Diagnostic> {
+    let can_be_made = index.compiled.plan.view(index.absent(rule)?) == View::HostRw;
     if !rule.access.is_protective() || rule.shows_socket || !can_be_made {
         return None;
     }
@@ -184,24 +181,22 @@ fn unblocked(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
 /// The decision at the path of a match, if the rule lost there.
 fn lost<'c>(compiled: &'c Compiled, found: &Match) -> Option<Option<&'c Decision>> {
     match compiled.decisions.get(&found.path) {
-        Some(decision) if is_by(&decision.origin, &found.rule) && decision.access == found.rule.access => None,
+        Some(decision)
+            if *rule_index::written(&decision.origin) == found.rule.origin && decision.access == found.rule.access =>
+        {
+            None
+        }
         // The rule is about the host's file, which an injection covers in this run.
         Some(decision) if decision.injected.is_some() => None,
         decision => Some(decision),
     }
 }
 
-fn is_by(origin: &Origin, rule: &Rule) -> bool {
-    match origin {
-        Origin::Alias { origin, .. } => is_by(origin, rule),
-        origin => *origin == rule.origin,
-    }
-}
-
-fn shadowed(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
+fn shadowed(index: &RuleIndex, rule: &Rule) -> Option<Diagnostic> {
+    let compiled = index.compiled;
     let mut notes = Vec::new();
     let (mut count, mut says_the_same) = (0, true);
-    for found in matches(compiled, rule) {
+    for found in index.matches(rule) {
         let winner = lost(compiled, found)?;
         count += 1;
         let governing = winner.or_else(|| compiled.decisions.governing(&found.path).map(|(_, decision)| decision));
@@ -232,23 +227,20 @@ fn shadowed(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
     Some(Diagnostic::new(Code::ShadowedRule, message).at(&rule.origin).notes(notes).help(help).as_note(is_note))
 }
 
-fn redundant(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
-    let plan = &compiled.plan;
-    // A pin keeps folders in their place for the rule, with or without a mount (SPEC B12).
-    let is_pin = |purpose: &Purpose| matches!(purpose, Purpose::Pin { .. });
-    let has_pin = plan.mounts.iter().any(|planned| is_pin(&planned.purpose) && is_by(&planned.because, rule));
+fn redundant(index: &RuleIndex, rule: &Rule) -> Option<Diagnostic> {
+    let compiled = index.compiled;
     // Without the rule, another one would apply there.
-    let beats = |found: &Match| {
+    let beats = |found: &&Match| {
         let decision = compiled.decisions.get(&found.path);
         decision.is_some_and(|decision| decision.losers.iter().any(|loser| loser.rule.access != rule.access))
     };
     // A rule that creates, blocks or demands a path has this effect with any rules around it.
     let acts = rule.if_missing != IfMissing::Skip;
-    if has_pin || rule.shows_socket || acts || matches(compiled, rule).any(beats) {
+    if index.has_pin(rule) || rule.shows_socket || acts || index.matches(rule).iter().any(beats) {
         return None;
     }
-    let won = matches(compiled, rule).filter(|found| lost(compiled, found).is_none());
-    let dropped = won.map(|found| plan.redundant.iter().find(|dropped| dropped.path == found.path));
+    let won = index.matches(rule).iter().filter(|found| lost(compiled, found).is_none());
+    let dropped = won.map(|found| index.redundant(&found.path));
     let dropped: Vec<_> = dropped.collect::<Option<_>>()?;
     let first = dropped.first()?;
     let inherited = match first.inherited {
@@ -265,15 +257,16 @@ fn redundant(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
 }
 
 /// `app/[id]/**` does not match the content of a folder named `app/[id]`.
-fn glob_as_name(host: &Host, compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
-    let (path, end) = resolve::named_like_pattern(host, &compiled.layers.project.home, rule)?;
+fn glob_as_name(host: &Host, index: &RuleIndex, rule: &Rule) -> Option<Diagnostic> {
+    let project = &index.compiled.layers.project;
+    let (path, end) = resolve::named_like_pattern(host, &project.home, rule)?;
     let is_whole = end == rule.text.len();
-    let others = matches(compiled, rule).any(|found| found.path != path && found.exactness == Exactness::Glob);
+    let others = index.matches(rule).iter().any(|found| found.path != path && found.exactness == Exactness::Glob);
     // `ambiguous-pattern` reports it.
     if is_whole && others {
         return None;
     }
-    let escaped = entry(&path, &compiled.layers.project).map(|entry| format!(": {entry}")).unwrap_or_default();
+    let escaped = entry(&path, project).map(|entry| format!(": {entry}")).unwrap_or_default();
     let written = escape_for_display(&rule.text);
     let (message, help) = if is_whole {
         (

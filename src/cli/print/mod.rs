@@ -145,7 +145,7 @@ fn counted(one: &str, many: &str, list: Vec<String>) -> Option<String> {
 }
 
 fn args(argv: &Argv, end: &[u8], spell: impl Fn(&OsStr) -> Vec<u8>) -> Vec<u8> {
-    argv.all_words().iter().flat_map(|arg| [&spell(arg), end].concat()).collect()
+    argv.all_args().iter().flat_map(|arg| [&spell(arg), end].concat()).collect()
 }
 
 fn escape_line(arg: &OsStr) -> Vec<u8> {
@@ -267,7 +267,7 @@ fn json_form(argv: &Argv) -> Vec<u8> {
     let new_file = |file: &NewFile| json!({ "path": path(&file.path), "content": file.content });
     let data = |data: &Data| json!({ "descriptor": data.descriptor, "content": content(&data.content) });
     let mut all = json!({
-        "argv": argv.all_words().iter().map(|arg| json_word(arg)).collect::<Value>(),
+        "argv": argv.all_args().iter().map(|arg| json_word(arg)).collect::<Value>(),
         "environment": environment::json_form(&argv.environment),
         "create": argv.create.iter().map(path).collect::<Value>(),
         "new-files": argv.new_files.iter().map(new_file).collect::<Value>(),

@@ -30,7 +30,7 @@ pub(super) fn script(argv: &Argv) -> Vec<u8> {
         out.extend([b" || printf %s ", &content[..], b" >", &path, b"; }) &&\n"].concat());
     }
     if !items.is_empty() {
-        out.extend(put_up(&items));
+        out.extend(create_placeholders(&items));
     }
     let binary = argv.data.iter().find(|data| data.content.contains(&0));
     if let Some(data) = binary {
@@ -77,7 +77,7 @@ pub(super) fn script(argv: &Argv) -> Vec<u8> {
         out.extend(end);
     }
     if !items.is_empty() {
-        out.extend(take_away(&items));
+        out.extend(remove_placeholders(&items));
     }
     out
 }
@@ -99,7 +99,7 @@ fn end_of(content: &[u8]) -> String {
 /// Signals, and the exit status that a shell has for each.
 const SIGNALS: [(&str, u8); 4] = [("HUP", 129), ("INT", 130), ("QUIT", 131), ("TERM", 143)];
 
-/// Ends the list of commands that `put_up` begins.
+/// Ends the list of commands that `create_placeholders` begins.
 const NOTE_STATUS: &[u8] = b" && sandbox_status=0 || sandbox_status=$?\n";
 
 /// The beginning of the script. `sandbox_made` counts the placeholders of this script, which alone
@@ -113,7 +113,7 @@ fn wait_for_signals() -> Vec<u8> {
 }
 
 /// Makes the placeholders in order. The script goes on only if all were made and no signal came.
-fn put_up(items: &[PlaceholderItem]) -> Vec<u8> {
+fn create_placeholders(items: &[PlaceholderItem]) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let path = quote(item.path.as_os_str());
@@ -133,7 +133,7 @@ fn put_up(items: &[PlaceholderItem]) -> Vec<u8> {
 }
 
 /// Removes unchanged placeholders, and exits with the status of the command.
-fn take_away(items: &[PlaceholderItem]) -> Vec<u8> {
+fn remove_placeholders(items: &[PlaceholderItem]) -> Vec<u8> {
     let mut out = format!("trap '' {}\n", names()).into_bytes();
     for (at, item) in items.iter().enumerate().rev() {
         let path = quote(item.path.as_os_str());

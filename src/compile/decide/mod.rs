@@ -19,6 +19,8 @@ use crate::sys::ablate::{self, Mitigation};
 /// The rule that governs a path and, until a deeper decision, all that is below it.
 #[derive(Clone, Debug)]
 pub struct Decision {
+    /// The rule that won.
+    pub rule: Arc<Rule>,
     pub access: Access,
     pub kind: FileKind,
     pub mask: Mask,
@@ -376,6 +378,7 @@ fn won(winner: &Match, losers: &[&Match], unnamed: Option<Box<UnnamedAncestors>>
     let hides_all = |found: &&&Match| found.rule.access == Access::Exclude && found.copy.is_none();
     let is_redacted = winner.copy.is_some() && !losers.iter().any(|found| hides_all(&found));
     Decision {
+        rule: Arc::clone(&winner.rule),
         access: winner.rule.access,
         kind: winner.kind,
         mask: winner.rule.refinements.mask,

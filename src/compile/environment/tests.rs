@@ -151,7 +151,7 @@ fn each_outcome_says_which_entry_decided_it() {
 
 // SPEC E5
 #[test]
-fn what_names_the_container_engine_depends_on_docker() {
+fn container_engine_variables_pass_only_with_docker() {
     for (written, docker, expected) in
         [("", false, false), ("", true, true), ("inherit = false", true, true), ("inherit = false", false, false)]
     {

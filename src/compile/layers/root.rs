@@ -97,7 +97,7 @@ mod tests {
 
     // SPEC L6
     #[test]
-    fn unsafe_roots_are_what_nobody_would_open_as_a_whole() {
+    fn system_folders_and_whole_homes_are_unsafe_roots() {
         let home = AbsPath::root().join("home/u");
         let is_unsafe = |path: &str| is_unsafe_root(&AbsPath::root().join(path), &home);
         let tops = "/ /etc /var /usr /opt /root /boot /dev /proc /sys /bin /sbin /lib /lib64 /tmp /home /run /home/u /home/ada";

@@ -18,7 +18,7 @@ impl Argv {
         self.words().len() - 1 > MAX_WORDS
     }
 
-    pub fn words_without_command(&self) -> Vec<std::ffi::OsString> {
+    pub fn args_without_command(&self) -> Vec<std::ffi::OsString> {
         let mut words = self.words();
         words.truncate(words.len() - self.command.len());
         words
@@ -28,7 +28,7 @@ impl Argv {
 /// Names the rules that cost most, if bwrap cannot take all arguments.
 pub(super) fn refuse_too_many(argv: &Argv, diagnostics: &mut Diagnostics) {
     // The guard can get a long command in another way.
-    let words = if argv.guard.is_some() { argv.words_without_command() } else { argv.words() };
+    let words = if argv.guard.is_some() { argv.args_without_command() } else { argv.words() };
     let count = words.len() - 1;
     if count <= MAX_WORDS {
         return;

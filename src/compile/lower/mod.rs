@@ -134,7 +134,7 @@ pub struct PreExec {
 
 impl Argv {
     /// All arguments, those of the scope in front of bwrap's.
-    pub fn all_words(&self) -> Vec<OsString> {
+    pub fn all_args(&self) -> Vec<OsString> {
         let scope = self.scope.iter().flat_map(|scope| scope.words.iter().cloned());
         scope.chain(self.words()).collect()
     }

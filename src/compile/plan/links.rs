@@ -28,7 +28,7 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
             let message = format!("`{path}` would be opened through `{link}`, a symlink that a command can replace");
             let help = "name the target itself, or move the link to a place that is not writable";
             diagnostics.push(Diagnostic::new(Code::WritableLink, message).at(&decision.origin).help(help));
-        } else if decision.access.is_protective() && !decision.shows_socket && is_said_at_once(decision) {
+        } else if decision.access.is_protective() && !decision.shows_socket && is_reported_at_once(decision) {
             diagnostics.push(hangs_on_link(path, link, decision));
         }
     }
@@ -42,14 +42,14 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
 }
 
 /// Whether the user named the path. Presets and patterns meet many links of other people.
-fn is_said_at_once(decision: &Decision) -> bool {
+fn is_reported_at_once(decision: &Decision) -> bool {
     decision.exactness == Exactness::Exact && decision.layer != LayerKind::Preset
 }
 
 /// The protections through a replaceable link that [`check_links`] leaves to `lint`.
 pub fn unsaid_links(plan: &Plan, decisions: &Decisions) -> Vec<Diagnostic> {
     let unsaid = decisions.iter().filter(|(_, decision)| {
-        decision.access.is_protective() && !decision.shows_socket && !is_said_at_once(decision)
+        decision.access.is_protective() && !decision.shows_socket && !is_reported_at_once(decision)
     });
     let said = |(path, decision): (_, &Decision)| {
         writable_link(plan, &decision.links).map(|link| hangs_on_link(path, link, decision))

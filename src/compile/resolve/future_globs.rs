@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_preset_does_not_enter_or_mean_does_not_match() {
+    fn paths_that_a_pattern_skips_or_excepts_do_not_match() {
         let refinements = || Refinements {
             skip_directories: &["node_modules"],
             except: vec![".env.example".into()],
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_stops_before_a_directory_is_said_to() {
+    fn a_pattern_names_the_directory_that_it_does_not_enter() {
         let refinements = Refinements { skip_directories: &["node_modules"], ..Refinements::default() };
         let stopped = |path: &str| {
             asked("**/.env", refinements.clone(), |patterns| {

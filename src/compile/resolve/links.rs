@@ -28,8 +28,9 @@ impl Resolver<'_> {
         }
         let may_show = |found: &&Match| found.rule.access != Access::Exclude && !found.rule.is_preset_ro();
         let links = matches.iter().filter(may_show).flat_map(|found| found.links.iter().map(move |link| (link, found)));
-        // A link that is gone by now leads nowhere.
         let links = links.filter_map(|(link, found)| {
+            // Without the link, the command does not see the path under this name, and sees nothing
+            // more. The host records transient errors.
             let target = self.host.link_target(link).ok()?;
             let (leads_to, because) = (found.path.clone(), found.rule.origin.clone());
             Some(ShownLink { path: link.clone(), target, leads_to, because })

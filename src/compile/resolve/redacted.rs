@@ -3,7 +3,7 @@
 
 use std::io;
 
-use crate::compile::redact;
+use crate::compile::redact::{self, Unclear};
 use crate::diagnostic::reason;
 use crate::host::FileKind;
 use crate::host::nofollow::open_to_read;
@@ -16,6 +16,17 @@ use super::{Match, Resolver};
 const LARGEST: u64 = 1 << 20;
 /// Each copy is one of bwrap's binds, and a command can create any number of files.
 const MOST_COPIES: usize = 32;
+
+/// Why the command sees no copy of a file.
+#[derive(Debug, thiserror::Error)]
+enum NoCopy {
+    #[error("it cannot be read: {}", reason(.0))]
+    Unreadable(#[source] io::Error),
+    #[error(transparent)]
+    Unclear(#[from] Unclear),
+    #[error("{MOST_COPIES} other files have one")]
+    TooMany,
+}
 
 impl Resolver<'_> {
     /// Records a match with the copy that the command sees. A file without credentials stays as it
@@ -30,7 +41,7 @@ impl Resolver<'_> {
             Ok(None) => self.found.without_credentials.push(found),
             Ok(Some(copy)) => self.found.matches.push(Match { copy: Some(copy.into()), ..found }),
             Err(why) => {
-                self.found.without_copy.push((found.path.clone(), why));
+                self.found.without_copy.push((found.path.clone(), why.to_string()));
                 self.found.matches.push(found);
             }
         }
@@ -38,11 +49,11 @@ impl Resolver<'_> {
 
     /// Whether the rule leaves the file at `path` as it is. This is cheaper than the git index.
     pub(super) fn has_no_credentials(&self, rule: &Rule, path: &AbsPath) -> bool {
-        matches!(rule.refinements.mask, Mask::Redacted(file) if self.redacted(path, file) == Ok(None))
+        matches!(rule.refinements.mask, Mask::Redacted(file) if matches!(self.redacted(path, file), Ok(None)))
     }
 
     /// The text without credentials; `None` if there are none.
-    fn redacted(&self, path: &AbsPath, file: CredentialFile) -> Result<Option<Vec<u8>>, String> {
+    fn redacted(&self, path: &AbsPath, file: CredentialFile) -> Result<Option<Vec<u8>>, NoCopy> {
         let read = |path| -> io::Result<Vec<u8>> { read_regular(&open_to_read(self.host, path)?, LARGEST) };
         // A file of another user that is closed to the caller is closed to the command, too.
         let is_closed = |error: &io::Error| {
@@ -51,12 +62,12 @@ impl Resolver<'_> {
         };
         let text = match read(path) {
             Err(error) if is_closed(&error) => return Ok(None),
-            Err(error) => return Err(format!("it cannot be read: {}", reason(&error))),
+            Err(error) => return Err(NoCopy::Unreadable(error)),
             Ok(text) => text,
         };
-        let copy = redact::without_credentials(file, &text).map_err(|unclear| unclear.to_string())?;
+        let copy = redact::without_credentials(file, &text)?;
         if copy.is_some() && self.found.matches.iter().filter(|known| known.copy.is_some()).count() >= MOST_COPIES {
-            return Err(format!("{MOST_COPIES} other files have one"));
+            return Err(NoCopy::TooMany);
         }
         Ok(copy)
     }

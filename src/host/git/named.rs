@@ -62,14 +62,15 @@ struct SettingsSearch<'a> {
 }
 
 impl SettingsSearch<'_> {
-    /// Reads all files that wait. Settings that cannot be read or parsed name nothing: git refuses
-    /// them as well.
+    /// Reads all files that wait. Settings that cannot be parsed name nothing: git refuses them as
+    /// well. The host records settings of the caller that are closed.
     fn read(&mut self) {
         while let Some((file, folder)) = self.waiting.pop() {
             if !self.read.insert((file.clone(), folder.clone())) {
                 continue;
             }
-            let text = read_settings(self.host, &file).ok().flatten().unwrap_or_default();
+            let text = self.host.noting_closed(file.as_path(), read_settings(self.host, &file));
+            let text = text.ok().flatten().unwrap_or_default();
             for entry in config::entries(&text).unwrap_or_default() {
                 self.entry(&entry, &folder);
             }

@@ -269,7 +269,7 @@ fn a_pointer_that_leads_nowhere_is_doubted() {
 }
 
 #[test]
-fn what_cannot_be_read_as_a_pointer_is_doubted() {
+fn a_git_file_that_is_no_valid_pointer_is_doubted() {
     let fixture = Fixture::with_repository("outer");
     let not_a_pointer = "`/outer/in/.git` is a file that does not say `gitdir: PATH`";
     let candidates = ["outer/in", "outer"];

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_moved_aside_is_said() {
+    fn a_repository_that_cannot_be_moved_aside_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let said = hold(&Host::at(folder.path()), &AbsPath::root().join("gone/.git"));
         let expected = "a repository; `/gone/.git` cannot be moved aside: no such file or directory";

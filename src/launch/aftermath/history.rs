@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compile::layers::Project;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::host::Host;
+use crate::host::{Host, is_absent};
 use crate::policy::path::AbsPath;
 
 use super::held::{self, Held};
@@ -48,7 +48,7 @@ impl HistoryWatch {
 }
 
 fn marks(host: &Host, common_dir: &AbsPath) -> BTreeSet<Mark> {
-    let mut marks = BTreeSet::new();
+    let (mut marks, mut closed) = (BTreeSet::new(), None);
     let mut add = |file: &str, name_of: &dyn Fn(&[u8]) -> Option<String>| match host
         .read_regular(&common_dir.join(file), LARGEST)
     {
@@ -62,15 +62,21 @@ fn marks(host: &Host, common_dir: &AbsPath) -> BTreeSet<Mark> {
     for file in ["info/grafts", "shallow"] {
         add(file, &|_| Some(file.to_owned()));
     }
-    for entry in host.read_dir(&common_dir.join(REPLACE)).unwrap_or_default() {
-        let file = format!("{REPLACE}{}", entry.name.to_string_lossy());
-        add(&file, &|_| Some(file.clone()));
+    match host.read_dir(&common_dir.join(REPLACE)) {
+        Ok(entries) => entries.into_iter().for_each(|entry| {
+            let file = format!("{REPLACE}{}", entry.name.to_string_lossy());
+            add(&file, &|_| Some(file.clone()));
+        }),
+        Err(e) if is_absent(&e) => {}
+        // A run that closes the folder, or opens it, changes what git shows.
+        Err(e) => closed = Some((REPLACE.to_owned(), e.kind().to_string().into_bytes())),
     }
     add("packed-refs", &|line| {
         let at = line.iter().position(|byte| *byte == b' ')?;
         let is_replaced = line[at + 1..].starts_with(REPLACE.as_bytes());
         is_replaced.then(|| String::from_utf8_lossy(&line[at + 1..]).into_owned())
     });
+    marks.extend(closed);
     marks
 }
 

@@ -63,10 +63,10 @@ pub(in crate::launch) fn during_run<'g>(
 }
 
 /// Files with an addition to their names.
-type Named<'g> = Vec<(&'g AbsPath, &'g str)>;
+type NamedGaps<'g> = Vec<(&'g AbsPath, &'g str)>;
 
 /// The files that are open, and those that are not.
-fn split<'g>(gaps: impl Iterator<Item = (&'g AbsPath, &'g Gap)>) -> (Named<'g>, Named<'g>) {
+fn split<'g>(gaps: impl Iterator<Item = (&'g AbsPath, &'g Gap)>) -> (NamedGaps<'g>, NamedGaps<'g>) {
     let (mut open, mut covered) = (Vec::new(), Vec::new());
     for (path, gap) in gaps {
         match gap {
@@ -79,20 +79,20 @@ fn split<'g>(gaps: impl Iterator<Item = (&'g AbsPath, &'g Gap)>) -> (Named<'g>, 
     (open, covered)
 }
 
-fn covered_again(root: &AbsPath, files: &Named) -> Option<Diagnostic> {
+fn covered_again(root: &AbsPath, files: &NamedGaps) -> Option<Diagnostic> {
     let it = if files.len() == 1 { "it" } else { "each of them" };
     let until = format!("until the supervisor covered {it} again");
     let help = "the command may have read or changed it in between; change such files while no sandbox runs";
     replaced(root, files, &until, help)
 }
 
-fn left_open(root: &AbsPath, files: &Named) -> Option<Diagnostic> {
+fn left_open(root: &AbsPath, files: &NamedGaps) -> Option<Diagnostic> {
     let help = "a mount covers the file that was there at the start, and not one that is put in its place; \
                 write the rule for a folder around it, or replace it while no sandbox runs";
     replaced(root, files, "from then on", help)
 }
 
-fn replaced(root: &AbsPath, files: &Named, when: &str, help: &str) -> Option<Diagnostic> {
+fn replaced(root: &AbsPath, files: &NamedGaps, when: &str, help: &str) -> Option<Diagnostic> {
     let verb = if files.len() == 1 { "was" } else { "were" };
     let names = files.iter().map(|(path, addition)| match name_in(root, path) {
         name if addition.is_empty() => format!("`{name}`"),

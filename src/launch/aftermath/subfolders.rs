@@ -25,7 +25,7 @@ pub(super) struct SubfoldersWatch {
 }
 
 /// A repository in a folder.
-struct Found {
+struct SubfolderRepository {
     doubts: Vec<String>,
     /// The files that make git run something, or lead git to such files.
     parts: Vec<AbsPath>,
@@ -105,7 +105,7 @@ impl SubfoldersWatch {
     /// write its settings.
     fn new_doubts(&self, host: &Host, folder: &AbsPath, could_be_changed: Changeable) -> Vec<String> {
         let found = self.found(host, folder);
-        let is_suspect = |found: &Found| found.parts.iter().any(could_be_changed);
+        let is_suspect = |found: &SubfolderRepository| found.parts.iter().any(could_be_changed);
         let mut doubts = found.filter(is_suspect).map(|found| found.doubts).unwrap_or_default();
         let before = self.known.get(folder);
         doubts.retain(|doubt| !before.is_some_and(|before| before.contains(doubt)));
@@ -114,7 +114,7 @@ impl SubfoldersWatch {
 
     /// The repository in `folder`. Rules protect the settings of a worktree of the project, and
     /// `WorktreesWatch` looks at its git directory.
-    fn found(&self, host: &Host, folder: &AbsPath) -> Option<Found> {
+    fn found(&self, host: &Host, folder: &AbsPath) -> Option<SubfolderRepository> {
         match nested::repository_in(host, folder) {
             Ok(Some(found)) => {
                 let is_worktree = self.own_settings.as_ref().is_some_and(|own| {
@@ -122,16 +122,16 @@ impl SubfoldersWatch {
                 });
                 let doubts = if is_worktree { Vec::new() } else { doubts_about(host, &found) };
                 let parts = protected_parts(&found).into_iter().chain([found.folder.child(".git")]);
-                Some(Found { doubts, parts: parts.collect() })
+                Some(SubfolderRepository { doubts, parts: parts.collect() })
             }
             Ok(None) if has_head(host, folder).unwrap_or(true) => {
                 let doubts = doubts_about_settings(host, folder, folder);
-                Some(Found { doubts, parts: vec![folder.child("config"), folder.child("hooks")] })
+                Some(SubfolderRepository { doubts, parts: vec![folder.child("config"), folder.child("hooks")] })
             }
             Ok(None) => None,
             Err(_) => {
                 let doubts = vec!["a `.git` that cannot be looked at".to_owned()];
-                Some(Found { doubts, parts: vec![folder.child(".git")] })
+                Some(SubfolderRepository { doubts, parts: vec![folder.child(".git")] })
             }
         }
     }

@@ -48,7 +48,7 @@ mod tests {
 
     // SPEC S10
     #[test]
-    fn an_exit_code_that_stands_for_a_deadly_signal_is_taken_for_it() {
+    fn an_exit_code_for_a_deadly_signal_is_read_as_the_signal() {
         for (code, ending) in [
             (0, Ending::Exited(0)),
             (3, Ending::Exited(3)),

@@ -46,15 +46,15 @@ impl Scene {
         Self { host: Host::at(folder.path()), folder, state: abs("/state") }
     }
 
-    fn put_up(&self, items: &[PlaceholderItem]) -> Result<RunPlaceholders, PutUpError> {
+    fn create_placeholders(&self, items: &[PlaceholderItem]) -> Result<RunPlaceholders, PutUpError> {
         let mut said = Diagnostics::default();
-        let run = put_up_items(&self.host, &self.state, items, &BTreeSet::new(), &mut said);
+        let run = create_placeholder_items(&self.host, &self.state, items, &BTreeSet::new(), &mut said);
         assert_eq!(said, Diagnostics::default());
         run.map(Option::unwrap)
     }
 
     fn start(&self, items: &[PlaceholderItem]) -> RunPlaceholders {
-        self.put_up(items).unwrap()
+        self.create_placeholders(items).unwrap()
     }
 
     fn end(&self, run: RunPlaceholders) -> Outcomes {
@@ -98,7 +98,7 @@ fn assert_left(outcomes: &[(AbsPath, RemovalOutcome)], path: &str, why: &str) {
 }
 
 #[test]
-fn what_is_put_up_is_taken_away() {
+fn placeholders_are_removed_after_the_run() {
     let scene = Scene::new();
     let run = scene.start(&usual());
     assert_eq!(scene.project(), ["a", "a/f.json", "d"]);
@@ -135,7 +135,7 @@ fn the_next_run_sweeps_what_it_does_not_need_and_takes_over_what_it_does() {
 /// The number of steps after which a run can be killed.
 const STEPS: usize = 6;
 
-/// A run that is killed after so many steps of `RunPlaceholders::put_up`.
+/// A run that is killed after so many steps of `RunPlaceholders::create_placeholders`.
 fn killed_after(scene: &Scene, steps: usize) {
     let items = usual();
     let host = &scene.host;
@@ -276,7 +276,7 @@ fn a_directory_on_the_way_that_has_gone_is_made() {
 }
 
 #[test]
-fn a_placeholder_of_a_run_counts_as_missing_until_somebody_uses_it() {
+fn a_placeholder_counts_as_missing_until_the_host_uses_it() {
     let scene = Scene::new();
     let run = scene.start(&usual());
     let standing = || journal::placeholder_paths(&scene.host, &scene.state);
@@ -289,7 +289,7 @@ fn a_placeholder_of_a_run_counts_as_missing_until_somebody_uses_it() {
 
 // SPEC M7
 #[test]
-fn what_the_host_changed_or_replaced_is_left() {
+fn placeholders_that_the_host_changed_or_replaced_are_left() {
     let scene = Scene::new();
     let items = [directory("/p/d"), directory("/p/e"), file("/p/f"), file("/p/g"), file("/p/h"), directory("/p/i")];
     let run = scene.start(&items);
@@ -320,7 +320,7 @@ fn a_directory_on_the_way_stays_where_the_command_has_filled_it() {
 }
 
 #[test]
-fn what_appeared_since_we_looked_is_not_ours() {
+fn a_path_that_appeared_before_its_placeholder_is_not_removed() {
     let scene = Scene::new();
     fs::create_dir(scene.real("/p/d")).unwrap();
     let run = scene.start(&usual());
@@ -329,13 +329,13 @@ fn what_appeared_since_we_looked_is_not_ours() {
 }
 
 #[test]
-fn nothing_is_put_up_or_taken_away_through_a_symlink() {
+fn no_placeholder_is_created_or_removed_through_a_symlink() {
     let scene = Scene::new();
     fs::create_dir_all(scene.real("/elsewhere")).unwrap();
     symlink("../elsewhere", scene.real("/p/l")).unwrap();
     symlink("../elsewhere/x", scene.real("/p/dangling")).unwrap();
     for item in [file("/p/l/x"), file("/p/dangling")] {
-        assert!(scene.put_up(&[directory("/p/d"), item]).is_err());
+        assert!(scene.create_placeholders(&[directory("/p/d"), item]).is_err());
         assert_eq!((scene.project(), scene.journals()), (vec!["dangling".into(), "l".into()], 0), "all or nothing");
         assert_eq!(fs::read_dir(scene.real("/elsewhere")).unwrap().count(), 0);
     }

@@ -7,10 +7,16 @@ use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 use super::{Entries, EntryReader, FormatError, Key, Values};
 use crate::host::git::config;
+use crate::sys::process::output_within;
+
+/// One change takes some milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+const MOST_OUTPUT: usize = 4096;
 
 /// All keys, as git names them: sections and names in lower case, subsections as they are.
 pub(super) fn read(text: &[u8]) -> Result<Entries, FormatError> {
@@ -79,8 +85,7 @@ impl GitProgram {
         // git would look for a repository around the folder.
         git.env("GIT_CEILING_DIRECTORIES", folder.parent().unwrap_or(folder));
         git.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
-        git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        match git.status()?.code() {
+        match output_within(&mut git, PATIENCE, MOST_OUTPUT)?.status.code() {
             Some(0) => Ok(()),
             Some(NOTHING) if action == "--unset-all" => Ok(()),
             _ => Err(io::Error::other("`git config` failed")),

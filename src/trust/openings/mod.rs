@@ -7,7 +7,7 @@
 
 mod presets;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -154,7 +154,8 @@ impl fmt::Display for DiffState {
 /// All that `after` opens beyond `before`: settings first, then paths, parents before children.
 pub fn openings(before: &Compiled, after: &Compiled) -> Vec<PolicyChange> {
     use DiffState::{Hidden, Usable};
-    let comparison = Comparison { before, after };
+    let sides = [Compared::of(before), Compared::of(after)];
+    let comparison = Comparison { before, after, sides };
     let devices = comparison.devices();
     let paths = comparison.paths(&devices);
     let mut openings = comparison.settings();
@@ -175,11 +176,13 @@ type OpenedPaths<'a> = BTreeMap<&'a AbsPath, (Subject, [DiffState; 2])>;
 struct Comparison<'a> {
     before: &'a Compiled,
     after: &'a Compiled,
+    /// Both of them.
+    sides: [Compared<'a>; 2],
 }
 
 impl<'a> Comparison<'a> {
     fn at(&self, path: &AbsPath, what: Subject, states: [DiffState; 2]) -> PolicyChange {
-        change(what, states, [self.before, self.after].map(|compiled| Some(governing(compiled, path))))
+        change(what, states, self.sides.each_ref().map(|side| Some(side.governing(path))))
     }
 
     /// `tmp = "host"` is a rule on `/tmp`, so it is among the paths.
@@ -236,7 +239,7 @@ impl<'a> Comparison<'a> {
         });
         accepted.map(|(path, decision)| {
             let what = Subject::OtherNames { path: path.clone() };
-            let rules = [governing(self.before, path), decision.origin.clone()].map(Some);
+            let rules = [self.sides[0].governing(path), decision.origin.clone()].map(Some);
             change(what, [DiffState::NotAccepted, DiffState::Accepted], rules)
         })
     }
@@ -274,7 +277,7 @@ impl<'a> Comparison<'a> {
             if from == Openness::Hidden && is_socket() {
                 opened.insert(path, (Subject::Socket { path: at }, [DiffState::Hidden, DiffState::Usable]));
             } else if !is_said {
-                let states = [self.before, self.after].map(|compiled| state(compiled, path));
+                let states = self.sides.each_ref().map(|side| side.state(path));
                 opened.insert(path, (Subject::Path { path: at }, states));
             }
         }
@@ -304,7 +307,7 @@ impl<'a> Comparison<'a> {
             now.is_some() && now != at(self.before, path)
         });
         injected.map(|path| {
-            let states = [state(self.before, path), DiffState::Injected];
+            let states = [self.sides[0].state(path), DiffState::Injected];
             self.at(path, Subject::Injection { path: path.clone() }, states)
         })
     }
@@ -320,7 +323,7 @@ impl<'a> Comparison<'a> {
     fn created(&self) -> impl Iterator<Item = PolicyChange> {
         let is_ours = |path: &AbsPath| self.after.layers.own_files.iter().any(|own| own.path == *path);
         let is_new = move |path: &&AbsPath| {
-            !self.before.resolution.create.contains(path)
+            !self.sides[0].created.contains(path)
                 && !is_ours(path)
                 && openness(&self.before.plan, path) != Openness::Writable
         };
@@ -332,20 +335,6 @@ impl<'a> Comparison<'a> {
 
 fn change(what: Subject, [was, is]: [DiffState; 2], [before, after]: [Option<Origin>; 2]) -> PolicyChange {
     PolicyChange { what, old: Side { is: was, rule: before }, new: Side { is, rule: after } }
-}
-
-fn state(compiled: &Compiled, path: &AbsPath) -> DiffState {
-    let view = compiled.plan.view(path);
-    let is_blocked = compiled.plan.placeholders.iter().any(|placeholder| placeholder.path == *path);
-    match Openness::from(view) {
-        _ if view == View::Injected => DiffState::Injected,
-        Openness::Writable => DiffState::Writable,
-        _ if is_blocked => DiffState::Blocked,
-        Openness::ReadOnly => DiffState::ReadOnly,
-        Openness::Redacted => DiffState::Redacted,
-        Openness::Hidden if view == View::Masked => DiffState::Hidden,
-        Openness::Hidden => DiffState::Private,
-    }
 }
 
 pub(crate) fn openness(plan: &Plan, path: &AbsPath) -> Openness {
@@ -365,25 +354,59 @@ pub(crate) fn origin_of<'c>(compiled: &'c Compiled, path: &AbsPath) -> Option<&'
     compiled.decisions.governing(path).map(|(_, decision)| &decision.origin)
 }
 
-/// The origin of the rule that governs `path`, or of the base mount that shows it.
-fn governing(compiled: &Compiled, path: &AbsPath) -> Origin {
-    let shows = |planned: &&PlannedMount| {
-        let is_seen = !matches!(planned.purpose, Purpose::Pin { .. })
-            && !matches!(planned.mount, Mount::RemountReadOnly | Mount::Directory { .. });
-        is_seen && path.is_within(&planned.path)
-    };
-    // The last mount that contains a path shows.
-    let mount = compiled.plan.mounts.iter().rev().find(shows);
-    let decided = compiled.decisions.governing(path);
-    match (mount, decided) {
-        (None, None) => Origin::BuiltIn("the host is read-only"),
-        (None, Some((_, decision))) => decision.origin.clone(),
-        (Some(mount), None) => mount.because.clone(),
-        (Some(mount), Some((at, decision))) => {
-            // A decision that changes nothing has no mount, and still decides.
-            let is_part_of_all = mount.purpose == Purpose::Base && !matches!(mount.mount, Mount::DataFile { .. });
-            let is_nearer = at.is_below(&mount.path) || (is_part_of_all && *at == mount.path);
-            if is_nearer { decision.origin.clone() } else { mount.because.clone() }
+/// A policy, and where its mounts and placeholders are: both policies can have tens of thousands.
+struct Compared<'a> {
+    compiled: &'a Compiled,
+    /// The last mount at each path, by its index.
+    mounts: HashMap<&'a AbsPath, usize>,
+    placeholders: HashSet<&'a AbsPath>,
+    created: HashSet<&'a AbsPath>,
+}
+
+impl<'a> Compared<'a> {
+    fn of(compiled: &'a Compiled) -> Self {
+        let is_seen = |planned: &PlannedMount| {
+            !matches!(planned.purpose, Purpose::Pin { .. })
+                && !matches!(planned.mount, Mount::RemountReadOnly | Mount::Directory { .. })
+        };
+        let mounts = compiled.plan.mounts.iter().enumerate().filter(|(_, planned)| is_seen(planned));
+        Self {
+            compiled,
+            mounts: mounts.map(|(index, planned)| (&planned.path, index)).collect(),
+            placeholders: compiled.plan.placeholders.iter().map(|placeholder| &placeholder.path).collect(),
+            created: compiled.resolution.create.iter().collect(),
+        }
+    }
+
+    /// The origin of the rule that governs `path`, or of the base mount that shows it.
+    fn governing(&self, path: &AbsPath) -> Origin {
+        // The last mount that contains a path shows.
+        let last = path.ancestors().filter_map(|at| self.mounts.get(&at)).max();
+        let mount = last.and_then(|index| self.compiled.plan.mounts.get(*index));
+        let decided = self.compiled.decisions.governing(path);
+        match (mount, decided) {
+            (None, None) => Origin::BuiltIn("the host is read-only"),
+            (None, Some((_, decision))) => decision.origin.clone(),
+            (Some(mount), None) => mount.because.clone(),
+            (Some(mount), Some((at, decision))) => {
+                // A decision that changes nothing has no mount, and still decides.
+                let is_part_of_all = mount.purpose == Purpose::Base && !matches!(mount.mount, Mount::DataFile { .. });
+                let is_nearer = at.is_below(&mount.path) || (is_part_of_all && *at == mount.path);
+                if is_nearer { decision.origin.clone() } else { mount.because.clone() }
+            }
+        }
+    }
+
+    fn state(&self, path: &AbsPath) -> DiffState {
+        let view = self.compiled.plan.view(path);
+        match Openness::from(view) {
+            _ if view == View::Injected => DiffState::Injected,
+            Openness::Writable => DiffState::Writable,
+            _ if self.placeholders.contains(path) => DiffState::Blocked,
+            Openness::ReadOnly => DiffState::ReadOnly,
+            Openness::Redacted => DiffState::Redacted,
+            Openness::Hidden if view == View::Masked => DiffState::Hidden,
+            Openness::Hidden => DiffState::Private,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Presets that are on in one policy and off in the other, where that opens something.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::compile::Compiled;
 use crate::compile::config::PresetDefinition;
@@ -16,7 +16,8 @@ impl Comparison<'_> {
     pub(super) fn presets(&self, opened: &OpenedPaths) -> Vec<PolicyChange> {
         use DiffState::{Off, On};
         let (before, after) = (self.before, self.after);
-        let is_new = |origin: &Origin| !before.policy.rules.iter().any(|rule| rule.origin == *origin);
+        let known: HashSet<&Origin> = before.policy.rules.iter().map(|rule| &rule.origin).collect();
+        let is_new = |origin: &Origin| !known.contains(origin);
         let by_new_rule = |path: &&&AbsPath| origin_of(after, path).is_some_and(is_new);
         let left = opened.keys().filter(|path| !by_new_rule(path));
         let closing: Vec<&Origin> = left.filter_map(|path| origin_of(before, path)).collect();

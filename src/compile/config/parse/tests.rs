@@ -82,7 +82,7 @@ fn a_definition_is_placed_at_its_name() {
 }
 
 #[test]
-fn what_is_right_is_kept_beside_what_is_wrong() {
+fn valid_values_are_kept_when_others_are_invalid() {
     let mut diagnostics = Diagnostics::default();
     let file = parse(&source("docker = 1\nnetwork = true\n[filesystem]\nro = ['', 'a', 1]\n"), &mut diagnostics);
     assert_eq!(diagnostics.iter().count(), 3);

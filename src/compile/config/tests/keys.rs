@@ -91,7 +91,7 @@ error[unknown-key]: unknown key `why` in an entry of `rw`
 }
 
 #[test]
-fn another_word_for_a_key_gets_the_key() {
+fn a_synonym_of_a_key_gets_the_key_as_a_suggestion() {
     let document = r#"
 [filesystem]
 read_only = []

@@ -176,7 +176,7 @@ error[wrong-type]: `presets` holds strings, not a boolean
 }
 
 #[test]
-fn words_outside_the_set_are_reported() {
+fn values_outside_the_allowed_set_are_reported() {
     let document = r#"
 [filesystem]
 tmp = "shared"

@@ -48,13 +48,13 @@ struct Refused {
     is_source: bool,
 }
 
-type Outcome<T> = Result<T, Refused>;
+type OrRefused<T> = Result<T, Refused>;
 
-fn refused<T>(message: impl Into<String>, help: impl Into<String>) -> Outcome<T> {
+fn refused<T>(message: impl Into<String>, help: impl Into<String>) -> OrRefused<T> {
     Err(Refused { message: message.into(), help: help.into(), is_source: false })
 }
 
-fn refused_source<T>(message: impl Into<String>, help: impl Into<String>) -> Outcome<T> {
+fn refused_source<T>(message: impl Into<String>, help: impl Into<String>) -> OrRefused<T> {
     Err(Refused { message: message.into(), help: help.into(), is_source: true })
 }
 
@@ -95,8 +95,8 @@ impl Resolver<'_> {
         exclude.is_some()
     }
 
-    fn accept_injection(&mut self, point: Point) {
-        let Point { path, kind, content, links, rule, is_missing } = point;
+    fn accept_injection(&mut self, point: InjectionPoint) {
+        let InjectionPoint { path, kind, content, links, rule, is_missing } = point;
         // The file stays hidden under this name, so its other names matter as before (SPEC W4).
         let hides = |found: &&Match| found.path == path && found.rule.access == Access::Exclude;
         let names = self.found.matches.iter().filter(hides).map(|found| found.names).max().unwrap_or(1);
@@ -113,7 +113,7 @@ impl Resolver<'_> {
 }
 
 /// A path at which something is injected.
-struct Point {
+struct InjectionPoint {
     path: AbsPath,
     kind: FileKind,
     content: Injected,
@@ -128,7 +128,7 @@ struct Injector<'r, 'a> {
     resolver: &'r mut Resolver<'a>,
     own_files: &'r [OwnFile],
     owners: Owners<'a>,
-    points: Vec<Point>,
+    points: Vec<InjectionPoint>,
     /// How many entries of the folder there was no room for.
     left_out: usize,
 }
@@ -165,7 +165,7 @@ impl Injector<'_, '_> {
         }
     }
 
-    fn find(&mut self, injection: &Injection, rule: &Rule) -> Outcome<()> {
+    fn find(&mut self, injection: &Injection, rule: &Rule) -> OrRefused<()> {
         for path in injection.unless {
             if self.resolve(&Rule { text: path.into(), ..rule.clone() })?.kind.is_some() {
                 return Ok(());
@@ -192,7 +192,7 @@ impl Injector<'_, '_> {
     }
 
     /// Where the text of `rule` leads. It is a path and no pattern.
-    fn resolve(&self, rule: &Rule) -> Outcome<Resolved> {
+    fn resolve(&self, rule: &Rule) -> OrRefused<Resolved> {
         let (anchor, text) = anchored(rule, &self.resolver.project.home);
         let found = self.resolver.host.resolve_from(anchor, Path::new(text));
         found.or_else(|e| {
@@ -224,7 +224,7 @@ impl Injector<'_, '_> {
 
     /// Injects a file or folder of the host. A folder is injected child by child into one that
     /// exists, so that its other entries stay visible (SPEC J3).
-    fn tree(&mut self, source: &Resolved, target: Resolved, rule: &Rule, is_top: bool) -> Outcome<()> {
+    fn tree(&mut self, source: &Resolved, target: Resolved, rule: &Rule, is_top: bool) -> OrRefused<()> {
         let from = &source.path;
         match source.kind {
             None => {
@@ -292,7 +292,7 @@ impl Injector<'_, '_> {
         Ok(())
     }
 
-    fn file(&mut self, content: Injected, target: Resolved, rule: &Rule) -> Outcome<()> {
+    fn file(&mut self, content: Injected, target: Resolved, rule: &Rule) -> OrRefused<()> {
         if self.kind_there(&target) == Some(FileKind::Directory) && rule.layer != LayerKind::Preset {
             let message = format!("`{}` is a folder, and a file cannot be injected there", target.path);
             return refused(message, "name the file in `to`");
@@ -317,7 +317,7 @@ impl Injector<'_, '_> {
     }
 
     /// Refuses a path that `git add` inside would stage.
-    fn refuse_without_exclude(&mut self, path: &AbsPath, kind: FileKind) -> Outcome<()> {
+    fn refuse_without_exclude(&mut self, path: &AbsPath, kind: FileKind) -> OrRefused<()> {
         let Some(owner) = self.owners.nearest(path) else { return Ok(()) };
         let (list, work_tree) = (owner.common_dir.join("info/exclude"), owner.work_tree.clone());
         let can_stage = self.resolver.host.can_create(&owner.git_dir.child("index.lock"));
@@ -334,7 +334,7 @@ impl Injector<'_, '_> {
 
     /// Refuses a path that a `.gitignore` takes out of git's list of ignored files, which it
     /// outranks.
-    fn refuse_taken_out(&self, path: &AbsPath, kind: FileKind, work_tree: &AbsPath) -> Outcome<()> {
+    fn refuse_taken_out(&self, path: &AbsPath, kind: FileKind, work_tree: &AbsPath) -> OrRefused<()> {
         for folder in path.ancestors().skip(1).take_while(|folder| folder.is_within(work_tree)) {
             let file = folder.child(".gitignore");
             let Some(relative) = path.relative_to(&folder) else { continue };
@@ -364,7 +364,7 @@ impl Injector<'_, '_> {
             || path.ancestors().any(|at| has_name(&at, ".git") && (at == *path || is_missing(&at)))
     }
 
-    fn add(&mut self, kind: FileKind, content: Injected, target: Resolved, rule: &Rule) -> Outcome<()> {
+    fn add(&mut self, kind: FileKind, content: Injected, target: Resolved, rule: &Rule) -> OrRefused<()> {
         let is_missing = self.kind_there(&target).is_none();
         let Resolved { path, links, kind: there, .. } = target;
         let is_of_preset = rule.layer == LayerKind::Preset;
@@ -418,7 +418,7 @@ impl Injector<'_, '_> {
         self.owners.refuse_tracked(&path)?;
         self.refuse_without_exclude(&path, kind)?;
         let rule = rule.clone();
-        self.points.push(Point { path, kind, content, links, rule, is_missing });
+        self.points.push(InjectionPoint { path, kind, content, links, rule, is_missing });
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use crate::host::git::nested::{common_dir_of, git_dir_in};
 use crate::policy::AbsPath;
 use crate::sys::ablate::{self, Mitigation};
 
-use super::{Outcome, refused};
+use super::{OrRefused, refused};
 
 /// The repository that a path belongs to.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ impl<'h> Owners<'h> {
     }
 
     /// Refuses a path that a repository around it tracks, or may track.
-    pub(super) fn refuse_tracked(&mut self, path: &AbsPath) -> Outcome<()> {
+    pub(super) fn refuse_tracked(&mut self, path: &AbsPath) -> OrRefused<()> {
         if ablate::is_off(Mitigation::InjectedUntracked) {
             return Ok(());
         }

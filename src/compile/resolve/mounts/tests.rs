@@ -38,7 +38,7 @@ fn a_folder_that_holds_it_and_is_bound_elsewhere_shows_it_there() {
 }
 
 #[test]
-fn what_lies_in_it_and_is_bound_elsewhere_is_shown_there() {
+fn a_bind_mount_of_a_path_inside_a_folder_is_an_alias() {
     let table = table("22 20 8:1 /home/u/.ssh/keys /mnt/keys rw - ext4 /dev/sda1 rw\n");
     assert_eq!(aliases(&table, "/home/u/.ssh"), ["/mnt/keys = /home/u/.ssh/keys (around)"]);
     assert_eq!(aliases(&table, "/home/u/.ssh/keys"), ["/mnt/keys = /home/u/.ssh/keys"]);
@@ -52,7 +52,7 @@ fn a_file_can_be_bound_too() {
 }
 
 #[test]
-fn what_is_mounted_in_it_counts_under_its_other_names() {
+fn another_mount_of_a_nested_file_system_is_an_alias() {
     let table = table("22 20 8:2 / /data/disk rw - ext4 b rw\n23 20 8:2 / /mnt/disk rw - ext4 b rw\n");
     assert_eq!(aliases(&table, "/data"), ["/mnt/disk = /data/disk (around)"]);
     assert_eq!(aliases(&table, "/data/disk/x"), ["/mnt/disk/x = /data/disk/x"]);
@@ -81,7 +81,7 @@ fn parts_of_one_file_system_without_a_common_part_are_no_other_names() {
 
 // SPEC W3
 #[test]
-fn what_is_covered_is_not_seen() {
+fn a_covered_mount_is_no_alias() {
     // Something else on the same mount point, and on a folder above it.
     let bind = "22 20 8:1 /home/u /mnt/copy rw - ext4 s rw\n";
     let same = table(&format!("{bind}23 22 8:9 / /mnt/copy rw - ext4 b rw\n"));
@@ -106,7 +106,7 @@ fn names_are_written_with_octal_escapes() {
 }
 
 #[test]
-fn what_has_no_path_is_left_out() {
+fn mounts_without_a_valid_path_are_ignored() {
     let table = table(
         "22 20 8:1 /home/u//deleted /mnt/a rw - ext4 s rw\n23 20 0:40 /../.. /mnt/b rw - cgroup2 c rw\nnonsense\n24 x 8:1 / /y rw\n",
     );

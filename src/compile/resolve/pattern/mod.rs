@@ -318,7 +318,7 @@ mod tests {
 
     // SPEC G7
     #[test]
-    fn what_cannot_be_parsed_says_why() {
+    fn a_pattern_that_cannot_be_parsed_gives_the_reason() {
         for (pattern, said) in [
             ("a**", "whole component"),
             ("*/../x", "after a wildcard"),

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_parsed_says_why() {
+    fn a_pattern_that_cannot_be_parsed_gives_the_reason() {
         for (pattern, said) in [("A[", "without its `]`"), ("{A", "without its `}`"), ("[z-a]", "range")] {
             let said_of_it = NamePattern::parse(OsStr::new(pattern)).unwrap_err().to_string();
             assert!(said_of_it.contains(said), "{pattern}: {said_of_it}");

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_stands_for_itself_alone() {
+    fn every_character_code_matches_only_its_own_character() {
         let text: String = (0..codes().count() as u32).filter_map(|n| char::from_u32(0x4e00 + n)).collect();
         let classes: String = text.chars().map(|char| format!("[{char}]")).collect();
         for pattern in [format!("?{text}"), format!("?{classes}")] {

@@ -84,7 +84,7 @@ fn a_modified_file_is_not_held_until_it_is_staged() {
 }
 
 #[test]
-fn same_size_and_times_do_not_stand_for_the_content() {
+fn same_size_and_times_do_not_prove_the_same_content() {
     let fixture = with_tracked(&[]);
     let path = fixture.real("repo/.env");
     let times = fs::metadata(&path).unwrap().modified().unwrap();

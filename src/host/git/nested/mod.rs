@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use super::{Repository, core_worktree, index, read_path, read_pointer};
 use crate::host::long_path::LONGEST;
-use crate::host::{FileKind, Host, Resolved};
+use crate::host::{DirEntry, FileKind, Host, Resolved, is_absent};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Mitigation};
 
@@ -73,7 +73,8 @@ impl Nested {
     /// The work tree that its settings name, if it is not the folder. git looks there for the paths
     /// in the index, also when it is started in the folder.
     pub(crate) fn other_work_tree(&self, host: &Host) -> Option<AbsPath> {
-        let value = core_worktree(host, &self.git_dir).ok().flatten()?;
+        let settings = self.git_dir.child("config");
+        let value = host.noting_closed(settings.as_path(), core_worktree(host, &self.git_dir)).ok().flatten()?;
         let there = host.resolve_from(&self.git_dir, Path::new(OsStr::from_bytes(&value)));
         // A path that cannot be followed is not the folder.
         let there = there.map_or_else(|_| self.git_dir.clone(), |found| found.path);
@@ -190,7 +191,8 @@ pub(crate) fn named_by<'n>(host: &Host, known: impl IntoIterator<Item = &'n Nest
 fn worktrees(host: &Host, common_dir: &AbsPath) -> Vec<WorkTree> {
     let list = common_dir.child("worktrees");
     let folder_of = |git_dir: &AbsPath| {
-        let pointer = read_path(host, &git_dir.child("gitdir")).ok().flatten()?;
+        let pointer = git_dir.child("gitdir");
+        let pointer = host.noting_closed(pointer.as_path(), read_path(host, &pointer)).ok().flatten()?;
         host.resolve(&git_dir.as_path().join(OsStr::from_bytes(&pointer))).ok()?.path.parent()
     };
     let entries = host.noting_closed(list.as_path(), host.read_dir(&list)).unwrap_or_default();
@@ -314,6 +316,19 @@ impl<'a> NestedSearch<'a> {
         self.host.resolve_from(work_tree, Path::new(OsStr::from_bytes(name)))
     }
 
+    /// The names in `folder`; none if it does not exist. After any other error, `git_dir` is
+    /// unclear.
+    fn list(&mut self, folder: &AbsPath, git_dir: &AbsPath) -> Vec<DirEntry> {
+        match self.host.noting_closed(folder.as_path(), self.host.read_dir(folder)) {
+            Ok(entries) => entries,
+            Err(e) if is_absent(&e) => Vec::new(),
+            Err(_) => {
+                self.unclear(git_dir, None);
+                Vec::new()
+            }
+        }
+    }
+
     fn unclear(&mut self, git_dir: &AbsPath, name: Option<Vec<u8>>) {
         self.all.unclear.insert(UnclearIndex { git_dir: git_dir.clone(), name });
     }
@@ -335,7 +350,7 @@ impl<'a> NestedSearch<'a> {
         let Repository { git_dir: own, common_dir, .. } = project;
         let folder = common_dir.child("worktrees");
         let most = self.most_in(&folder);
-        let listed = self.host.read_dir(&folder).unwrap_or_default().into_iter();
+        let listed = self.list(&folder, common_dir).into_iter();
         let listed = listed.filter(|entry| entry.kind == FileKind::Directory).map(|entry| folder.child(&entry.name));
         let mut kept = Kept::default();
         kept.git_dirs.extend(listed.filter(|git_dir| git_dir != own));
@@ -356,12 +371,12 @@ impl<'a> NestedSearch<'a> {
 
     /// Adds the git directories of submodules below `folder`, and stops at more than `most`
     /// folders. The name of a submodule may have slashes.
-    fn modules(&self, folder: &AbsPath, most: usize, kept: &mut Kept) {
+    fn modules(&mut self, folder: &AbsPath, most: usize, kept: &mut Kept) {
         let mut waiting = vec![folder.clone()];
         while kept.folders <= most
             && let Some(folder) = waiting.pop()
         {
-            let entries = self.host.read_dir(&folder).unwrap_or_default();
+            let entries = self.list(&folder, &folder);
             if entries.iter().any(|entry| entry.name == "HEAD") {
                 waiting.push(folder.child("modules"));
                 kept.git_dirs.push(folder);
@@ -375,7 +390,7 @@ impl<'a> NestedSearch<'a> {
     }
 
     fn folders(&mut self, root: &AbsPath) {
-        for entry in self.host.read_dir(root).unwrap_or_default() {
+        for entry in self.list(root, root) {
             if entry.kind == FileKind::Directory
                 && let Ok(Some(nested)) = self.at(&root.child(&entry.name), FoundBy::Folder)
             {

@@ -1,0 +1,83 @@
+//! The results of the stages by rule. A policy can have a hundred thousand rules, so no question
+//! about one of them goes through all the others.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::compile::Compiled;
+use crate::compile::plan::{Purpose, RedundantRule};
+use crate::compile::resolve::Match;
+use crate::policy::{AbsPath, Access, IfMissing, Origin, Rule};
+
+/// A rule of a preset that two layers turn on exists twice, with one origin.
+type RuleKey<'c> = (Access, &'c Origin);
+
+pub(super) struct RuleIndex<'c> {
+    pub(super) compiled: &'c Compiled,
+    missing: HashMap<RuleKey<'c>, Vec<&'c AbsPath>>,
+    absent: HashMap<RuleKey<'c>, &'c AbsPath>,
+    matches: HashMap<RuleKey<'c>, Vec<&'c Match>>,
+    pinned: HashSet<&'c Origin>,
+    redundant: HashMap<&'c AbsPath, &'c RedundantRule>,
+}
+
+impl<'c> RuleIndex<'c> {
+    pub(super) fn of(compiled: &'c Compiled) -> Self {
+        let resolution = &compiled.resolution;
+        let mut missing: HashMap<_, Vec<_>> = HashMap::new();
+        for (rule, path) in &resolution.missing {
+            missing.entry(key(rule)).or_default().push(path);
+        }
+        let mut matches: HashMap<_, Vec<_>> = HashMap::new();
+        for found in resolution.matches.iter().filter(|found| found.alias_of.is_none()) {
+            matches.entry(key(&found.rule)).or_default().push(found);
+        }
+        // The first entry of a rule counts, so it is inserted last.
+        let absent = resolution.absent.iter().rev().map(|(rule, path)| (key(rule), path)).collect();
+        let pins = compiled.plan.mounts.iter().filter(|planned| matches!(planned.purpose, Purpose::Pin { .. }));
+        let pinned = pins.map(|planned| written(&planned.because)).collect();
+        let redundant = compiled.plan.redundant.iter().rev().map(|dropped| (&dropped.path, dropped)).collect();
+        Self { compiled, missing, absent, matches, pinned, redundant }
+    }
+
+    /// Whether a rule applies to nothing here, and nothing is created or blocked for it either.
+    pub(super) fn is_idle(&self, rule: &Rule) -> bool {
+        let acts = matches!(rule.if_missing, IfMissing::Create | IfMissing::Block);
+        !acts && !self.missing(rule).is_empty() && self.matches(rule).is_empty()
+    }
+
+    /// Where a rule found nothing.
+    pub(super) fn missing<'s>(&'s self, rule: &'s Rule) -> &'s [&'c AbsPath] {
+        self.missing.get(&key(rule)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The missing path that an exact rule names.
+    pub(super) fn absent(&self, rule: &Rule) -> Option<&'c AbsPath> {
+        self.absent.get(&key(rule)).copied()
+    }
+
+    pub(super) fn matches<'s>(&'s self, rule: &'s Rule) -> &'s [&'c Match] {
+        self.matches.get(&key(rule)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a pin keeps folders in their place for the rule, with or without a mount (SPEC B12).
+    pub(super) fn has_pin(&self, rule: &Rule) -> bool {
+        self.pinned.contains(&rule.origin)
+    }
+
+    /// The decision at `path` that needs no mount.
+    pub(super) fn redundant(&self, path: &AbsPath) -> Option<&'c RedundantRule> {
+        self.redundant.get(path).copied()
+    }
+}
+
+fn key(rule: &Rule) -> RuleKey<'_> {
+    (rule.access, &rule.origin)
+}
+
+/// The origin of the rule itself, if `origin` is one for another name of its path.
+pub(super) fn written(origin: &Origin) -> &Origin {
+    match origin {
+        Origin::Alias { origin, .. } => written(origin),
+        origin => origin,
+    }
+}
