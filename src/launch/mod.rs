@@ -18,6 +18,7 @@ mod ready;
 mod recheck;
 mod restore;
 mod run;
+mod run_hooks;
 mod streams;
 mod supervise;
 
@@ -31,7 +32,8 @@ pub use look::Look;
 pub use own_sandbox::own_sandbox;
 pub use ready::{check_caller, ready};
 pub use recheck::Recheck;
-pub(crate) use run::{FrontEnd, Prepared, Ran, Residue, RunHooks, find_guard};
+pub(crate) use run::{FrontEnd, Prepared, Ran, Residue, find_guard};
 pub use run::{Refusal, Sandbox};
+pub(crate) use run_hooks::RunHooks;
 pub use supervise::Ending;
 pub(crate) use supervise::{Conclusion, GivenStreams, Supervisor};

@@ -2,24 +2,20 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io;
-use std::os::fd::BorrowedFd;
 
 use crate::compile::layers::PROJECT_FILE;
 use crate::compile::lower::{Argv, Machine, MountFiles};
 use crate::compile::protection;
 use crate::compile::{Compiled, Request};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, render};
-use crate::guard::report::{Answer, Report, refusal};
+use crate::guard::report::refusal;
 use crate::host::{Host, Session};
-use crate::placeholders::{self, ActivePlaceholders, Traces};
+use crate::placeholders::{self, Traces};
 use crate::policy::{AbsPath, LimitKind, Protection};
 use crate::private::{self, PrivateRun};
 use crate::sys::ablate::{self, Mitigation, Point};
-use crate::sys::namespaces::Namespaces;
 use crate::trust::{self, Judged};
 
-use super::aftermath::RunWatch;
 use super::bwrap;
 use super::exec::{exec, run_sheet};
 use super::kept_report::RunReport;
@@ -27,8 +23,7 @@ use super::limits::Meter;
 use super::look::look;
 use super::own_sandbox::own_sandbox;
 use super::ready::{self, check_caller, ready_to_supervise, write_mount_files};
-use super::restore::Restorer;
-use super::{Conclusion, GivenStreams, Recheck, Reports, Supervisor};
+use super::{Conclusion, GivenStreams, Recheck, Reports, RunHooks, Supervisor};
 
 /// A path may change while a sandbox is set up, for example an editor's `.env.tmp`. The policy is
 /// then compiled again, and the start is repeated this often.
@@ -338,7 +333,8 @@ impl Sandbox {
             Residue::Requested => RunReport::kept(reports(host, compiled)),
             Residue::Nothing => RunReport::shown_only(),
         };
-        let mut hooks = RunHooks { private, report, ..RunHooks::new(compiled, argv, recheck, placeholders, front) };
+        let mut hooks = RunHooks::new(compiled, argv, recheck, placeholders, front);
+        (hooks.private, hooks.report) = (private, report);
         if argv.guard.is_none() {
             hooks.while_mounting();
             if let Some(unclear) = hooks.unclear() {
@@ -351,123 +347,6 @@ impl Sandbox {
         let RunHooks { said, report, front, .. } = hooks;
         report.finish(said, front);
         Ok(conclusion)
-    }
-}
-
-/// Work on the host around a supervised run, at moments that the supervisor knows.
-pub(crate) struct RunHooks<'a> {
-    compiled: &'a Compiled,
-    argv: &'a Argv,
-    recheck: Recheck<'a>,
-    /// Until the end.
-    placeholders: Option<ActivePlaceholders>,
-    private: PrivateRun,
-    /// The command may have run, so that there is something to report.
-    may_have_run: bool,
-    /// The host before the run, for the reports.
-    watch: Option<RunWatch>,
-    /// Covers files again that the host replaces, from the moment that the guard is ready.
-    restorer: Option<Restorer>,
-    front: &'a mut dyn FrontEnd,
-    /// Reports for the end.
-    said: Diagnostics,
-    report: RunReport<'a>,
-}
-
-impl<'a> RunHooks<'a> {
-    fn new(
-        compiled: &'a Compiled,
-        argv: &'a Argv,
-        recheck: Recheck<'a>,
-        placeholders: ActivePlaceholders,
-        front: &'a mut dyn FrontEnd,
-    ) -> Self {
-        let placeholders = Some(placeholders);
-        let may_have_run = argv.guard.is_none();
-        let (private, said) = Default::default();
-        let (watch, restorer, report) = (None, None, RunReport::shown_only());
-        Self { compiled, argv, recheck, placeholders, private, may_have_run, watch, restorer, front, said, report }
-    }
-
-    pub(super) fn host(&self) -> &'a Host {
-        self.recheck.host
-    }
-
-    /// While bwrap mounts, before the command starts.
-    pub(super) fn while_mounting(&mut self) {
-        self.watch = Some(RunWatch::start(self.recheck.host, self.compiled, self.placeholders.as_ref()));
-    }
-
-    /// Why the end of the run could not be compared with its start.
-    fn unclear(&self) -> Option<String> {
-        self.watch.as_ref()?.unclear.as_ref().map(|unclear| format!("cannot look at {unclear}"))
-    }
-
-    /// After the guard has made its mounts, before the supervisor compares the host again.
-    /// `namespaces` are the command's, if the supervisor may enter them.
-    pub(super) fn watch_replacements(&mut self, namespaces: Option<&Namespaces>) {
-        let (restorer, warning) = Restorer::start(self.recheck.host, self.compiled, namespaces);
-        self.restorer = restorer;
-        if let Some(warning) = warning {
-            self.front.tell(&Diagnostics::from_iter([warning]));
-        }
-    }
-
-    /// Readable when [`RunHooks::cover_again`] has something to do.
-    pub(super) fn replacements(&self) -> Option<BorrowedFd<'_>> {
-        self.restorer.as_ref().map(Restorer::descriptor)
-    }
-
-    /// Whether a file could not be covered, so that the supervisor must try again.
-    pub(super) fn must_cover_again(&self) -> bool {
-        self.restorer.as_ref().is_some_and(Restorer::is_pending)
-    }
-
-    /// Covers files again that the host has replaced.
-    pub(super) fn cover_again(&mut self, namespaces: &Namespaces) {
-        let Some(restorer) = &mut self.restorer else { return };
-        let warnings = restorer.cover_again(&self.compiled.layers.project.root, namespaces);
-        if !warnings.is_empty() {
-            self.front.warn_during_run(&warnings);
-        }
-    }
-
-    /// After the guard has compared its mounts, before the command starts. With an error nothing
-    /// runs. Not called without a guard.
-    pub(super) fn before_exec(&mut self) -> Result<Answer, Report> {
-        let gone = || Report::Refused("the placeholders have been removed".to_owned());
-        if let Some(unclear) = self.unclear() {
-            return Err(Report::Refused(unclear));
-        }
-        let placeholders = self.placeholders.as_ref().ok_or_else(gone)?;
-        let answer = self.recheck.after_mounting(self.argv, placeholders)?;
-        self.may_have_run |= matches!(answer, Answer::Go);
-        Ok(answer)
-    }
-
-    /// Called if bwrap failed before the guard started: names the change on the host, if another
-    /// start may succeed.
-    pub(super) fn difference(&self) -> Option<String> {
-        self.recheck.difference()
-    }
-
-    /// Called when no process inside is alive any more. `close(true)` makes all mounts of the
-    /// sandbox read-only for processes elsewhere that hold a directory of it open, and then lets
-    /// them go; `close(false)` only lets them go. `said` is about limits.
-    pub(super) fn after_exit(&mut self, close: impl FnOnce(bool) -> io::Result<()>, said: Vec<Diagnostic>) {
-        let gaps = self.restorer.as_mut().map(Restorer::end).unwrap_or_default();
-        self.said = self.placeholders.take().map(|active| active.finish_while_others_run(close)).unwrap_or_default();
-        self.said.extend(said);
-        if let Some(watch) = self.watch.as_mut().filter(|_| self.may_have_run) {
-            watch.gaps = gaps;
-            watch.finish(self.recheck.host, self.compiled, &mut self.said);
-            // Only this run knows its findings so far.
-            self.report.keep(&self.said);
-            ablate::pause(Point::BeforePrivate);
-            let Recheck { host, session, .. } = self.recheck;
-            let report = &mut self.report;
-            self.private.finish(host, session, self.compiled, &mut self.said, &mut |said| report.keep(said));
-        }
     }
 }
 
