@@ -14,6 +14,10 @@ use rustix::io::Errno;
 /// `PATH_MAX` without the NUL.
 pub(crate) const LONGEST: usize = 4095;
 
+/// Directories with a longer path are not searched: a command could nest thousands, and reaching
+/// each takes a step for every ancestor.
+pub(crate) const LONGEST_SEARCHED: usize = 1 << 16;
+
 /// A path as system calls take it: a directory, and the rest of the path.
 pub(crate) struct Reached<'p> {
     folder: Option<OwnedFd>,

@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
+use crate::host::long_path::LONGEST_SEARCHED;
 use crate::host::{DirEntry, Directory, FileKind, Host, Resolved};
 use crate::policy::{AbsPath, Access, Exactness, PathMap, Precedence, Refinements, Rule, places};
 
@@ -18,9 +19,7 @@ use super::walk_snapshot::WalkSnapshot;
 const DIRECTORIES_BEFORE_THREADS: usize = 64;
 const MAX_THREADS: usize = 8;
 
-/// Directories with a longer path are not entered: a command could nest thousands, and reaching
-/// each takes a step for every ancestor.
-const LONGEST_PATH: usize = 1 << 16;
+/// Bytes of the path that a diagnostic names for folders that are nested too deep.
 const LONGEST_NAMED: usize = 512;
 
 /// The sandbox has its own `/proc` and `/dev`, and no rule applies there.
@@ -211,7 +210,7 @@ impl Walker<'_> {
             // A pattern is done with a directory that it matches (SPEC G2).
             next.retain(|state| !hit.contains(&state.pattern));
             match self.enter(task, &path, next, &hit) {
-                Some(task) if path.as_os_str().len() > LONGEST_PATH => walked.unreadable.extend(too_deep(&task)),
+                Some(task) if path.as_os_str().len() > LONGEST_SEARCHED => walked.unreadable.extend(too_deep(&task)),
                 entered => walked.next.extend(entered),
             }
         }

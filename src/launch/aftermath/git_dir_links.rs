@@ -11,6 +11,7 @@ use rustix::fs::Mode;
 
 use crate::compile::layers::Project;
 use crate::diagnostic::reason;
+use crate::host::long_path::LONGEST_SEARCHED;
 use crate::host::{DirEntry, FileKind, Host, OpenDir, is_transient};
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::sys::ablate::{self, Mitigation};
@@ -66,7 +67,9 @@ impl GitDirLinks {
             // The link would be an entry of the folder, which may itself be the root of a mount.
             let unknown = found.closed.iter().filter(|(folder, _)| can_be_written(&folder.child("HEAD")));
             let unknown = unknown.map(|(folder, e)| (folder, reason(e)));
-            let overfull = found.is_overfull.then(|| (git_dir, format!("it holds more than {MOST_FOLDERS} folders")));
+            let overfull = found
+                .is_overfull
+                .then(|| (git_dir, format!("it holds more than {MOST_FOLDERS} folders, or they are nested too deep")));
             for (folder, why) in unknown.chain(overfull).filter(|_| closed == Closed::All) {
                 let message = format!("symlinks that this run made in `{folder}` are not known: {why}");
                 held.say(folder, message, "look for symlinks there before you use git: git would write through them");
@@ -212,6 +215,10 @@ fn search_by(host: &Host, git_dir: &AbsPath, list: impl Fn(&AbsPath) -> io::Resu
             break;
         }
         left -= 1;
+        if folder.as_os_str().len() > LONGEST_SEARCHED {
+            found.is_overfull = true;
+            continue;
+        }
         let entries = match list(&folder) {
             Ok(entries) => entries,
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => continue,
@@ -308,6 +315,22 @@ mod tests {
         assert_eq!(found.closed.iter().map(|(folder, _)| folder.to_string()).collect::<Vec<_>>(), ["/"]);
     }
 
+    // SPEC R14
+    #[test]
+    fn folders_that_are_nested_too_deep_are_not_searched_to_their_end() {
+        let top = tempfile::tempdir().unwrap();
+        let name = "d".repeat(200);
+        let inner =
+            || DirEntry { name: name.clone().into(), kind: FileKind::Directory, is_symlink: false, is_socket: false };
+        let looked = std::cell::Cell::new(0);
+        let found = search_by(&Host::at(top.path()), &AbsPath::root(), |_| {
+            looked.set(looked.get() + 1);
+            Ok(vec![inner()])
+        });
+        assert!(found.is_overfull);
+        assert_eq!(looked.get(), LONGEST_SEARCHED / 201 + 1);
+    }
+
     /// The git directory of a linked worktree is the root of a mount: the command cannot replace
     /// it, but can fill it.
     // SPEC R14
@@ -322,7 +345,9 @@ mod tests {
         let mut said = Diagnostics::default();
         links.check(&|_| false, Closed::All, &mut Held { host: &host, said: &mut said, paths: BTreeSet::new() });
         let said: Vec<&str> = said.iter().map(|said| said.message.as_str()).collect();
-        assert_eq!(said, ["symlinks that this run made in `/` are not known: it holds more than 20000 folders"]);
+        let message = "symlinks that this run made in `/` are not known: \
+                       it holds more than 20000 folders, or they are nested too deep";
+        assert_eq!(said, [message]);
         assert_eq!(doubts(&host, &AbsPath::root()), ["more folders than can be searched"]);
     }
 }

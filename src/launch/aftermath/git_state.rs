@@ -11,6 +11,7 @@ use crate::compile::plan::{Plan, View};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::git::nested::{self, common_dir_of};
 use crate::host::git::{Nested, Repository, index};
+use crate::host::long_path::LONGEST_SEARCHED;
 use crate::host::{FileKind, Host, OpenDir};
 use crate::policy::path::{AbsPath, escape_for_display};
 
@@ -247,6 +248,10 @@ fn search(host: &Host, git_dirs: &[AbsPath]) -> Found {
         if seen.len() == MOST_FOLDERS {
             found.is_cut = true;
             break;
+        }
+        if folder.as_os_str().len() > LONGEST_SEARCHED {
+            found.is_cut = true;
+            continue;
         }
         if !seen.insert(folder.clone()) {
             continue;

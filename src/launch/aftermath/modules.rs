@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
 use crate::host::git::Repository;
+use crate::host::long_path::LONGEST_SEARCHED;
 use crate::host::{FileKind, Host};
 use crate::policy::path::AbsPath;
 
@@ -83,7 +84,7 @@ fn search(host: &Host, tops: &[AbsPath]) -> BTreeMap<AbsPath, Vec<String>> {
     let mut visited = 0;
     while let Some(folder) = waiting.pop() {
         visited += 1;
-        if visited > MOST_FOLDERS {
+        if visited > MOST_FOLDERS || folder.as_os_str().len() > LONGEST_SEARCHED {
             let tops = tops.iter().filter(|top| host.exists(top).unwrap_or(true));
             found.extend(tops.map(|top| (top.clone(), vec!["more folders than can be looked at".to_owned()])));
             break;

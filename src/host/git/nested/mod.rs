@@ -17,7 +17,7 @@ use std::path::Path;
 use rustix::io::Errno;
 
 use super::{Repository, core_worktree, index, read_path, read_pointer};
-use crate::host::long_path::LONGEST;
+use crate::host::long_path::{LONGEST, LONGEST_SEARCHED};
 use crate::host::{DirEntry, FileKind, Host, Resolved, is_absent};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Mitigation};
@@ -376,6 +376,10 @@ impl<'a> NestedSearch<'a> {
         while kept.folders <= most
             && let Some(folder) = waiting.pop()
         {
+            if folder.as_os_str().len() > LONGEST_SEARCHED {
+                kept.folders = most + 1;
+                break;
+            }
             let entries = self.list(&folder, &folder);
             if entries.iter().any(|entry| entry.name == "HEAD") {
                 waiting.push(folder.child("modules"));
