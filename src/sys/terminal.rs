@@ -7,7 +7,7 @@
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Pid, getpid, test_kill_process_group};
 use rustix::stdio::{stderr, stdin, stdout};
@@ -84,6 +84,8 @@ struct SavedTerminal {
     was_ours: bool,
     line_discipline: Option<c_int>,
     is_exclusive: Option<c_int>,
+    /// Those of the file description, which the command shares.
+    flags: Option<OFlags>,
 }
 
 impl SavedTerminal {
@@ -93,12 +95,16 @@ impl SavedTerminal {
         let was_ours = is_ours(&terminal);
         let line_discipline = ask(&terminal, libc::TIOCGETD);
         let is_exclusive = ask(&terminal, libc::TIOCGEXCL);
-        Some(Self { terminal, settings, was_ours, line_discipline, is_exclusive })
+        let flags = fcntl_getfl(&terminal).ok();
+        Some(Self { terminal, settings, was_ours, line_discipline, is_exclusive, flags })
     }
 
     /// A terminal that has gone, or refuses, keeps what it has.
     fn restore(&self) {
-        let Self { terminal, settings, was_ours, line_discipline, is_exclusive } = self;
+        let Self { terminal, settings, was_ours, line_discipline, is_exclusive, flags } = self;
+        if let Some(flags) = flags.filter(|known| fcntl_getfl(terminal) != Ok(*known)) {
+            let _ = fcntl_setfl(terminal, flags);
+        }
         if ask(terminal, libc::TIOCGEXCL) != *is_exclusive {
             let _ = if *is_exclusive == Some(0) { ioctl_tiocnxcl(terminal) } else { ioctl_tiocexcl(terminal) };
         }

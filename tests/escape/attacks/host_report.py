@@ -21,7 +21,7 @@ def state():
         settings = termios.tcgetattr(slave)
     except termios.error:
         settings = "of another line discipline"
-    return settings, number(TIOCGETD), number(TIOCGEXCL)
+    return settings, number(TIOCGETD), number(TIOCGEXCL), os.get_blocking(slave)
 
 
 def prepare():

@@ -14,6 +14,7 @@ if way == "settings":
     settings[1] &= ~termios.OPOST
     settings[3] &= ~(termios.ECHO | termios.ICANON)
     termios.tcsetattr(0, termios.TCSANOW, settings)
+    os.set_blocking(0, False)
     # Others may refuse these.
     TIOCEXCL, TIOCSETD, N_NULL = 0x540C, 0x5423, 27
     for request, value in ((TIOCEXCL, 0), (TIOCSETD, struct.pack("i", N_NULL))):
