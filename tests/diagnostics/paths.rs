@@ -90,6 +90,9 @@ cases! {
     SymlinkLoop links_in_a_circle_are_named
         project_with(["home/u/proj/a -> b", "home/u/proj/b -> a"], "[filesystem]\nexclude = [\"a\"]\n");
 
+    // SPEC G6
+    BroadSymlink a_link_of_a_command_does_not_hide_the_libraries
+        project_with(["usr/lib/", "home/u/proj/a/.env.x -> /usr/lib"], "");
     BroadSymlink a_pattern_does_not_hide_the_home_through_a_link
         project_with(["home/u/proj/links/home -> /home/u"], "[filesystem]\nexclude = [\"links/*\"]\n");
 

@@ -5,12 +5,26 @@ use std::sync::Arc;
 
 use crate::diagnostic::Code;
 use crate::host::{FileKind, Resolved};
-use crate::policy::{AbsPath, Access, Exactness, IfMissing, PathMap, Precedence, escape_for_display};
+use crate::policy::{AbsPath, Access, Exactness, IfMissing, PathMap, Precedence, escape_for_display, places};
 
 use super::tracked::TrackedFiles;
 use super::unnamed_ancestors::UnnamedAncestors;
 use super::walk::{self, Hit, WalkPattern};
 use super::{Match, Resolver};
+
+/// Folders that every program needs, or that the sandbox has of its own.
+const SYSTEM: [&str; 11] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/dev", "/proc", "/run"];
+
+/// Whether `path` is one of these folders, lies directly in one, or contains one. With a link to it
+/// a command could keep every program from starting in the next run.
+fn is_of_system(path: &AbsPath) -> bool {
+    let parent = path.parent();
+    SYSTEM.iter().any(|folder| {
+        let folder = places::at(folder);
+        folder.is_within(path) || parent.as_ref() == Some(&folder)
+    })
+}
 
 impl Resolver<'_> {
     /// Expands all globs with one walk.
@@ -90,8 +104,9 @@ impl Resolver<'_> {
         let Some(kind) = kind.filter(|_| follows) else {
             return self.found.missing.push((rule.clone(), matched));
         };
+        let is_broad = self.project.home.is_within(&path) || self.project.cwd.is_within(&path);
         if let Some(link) = links.first()
-            && (self.project.home.is_within(&path) || self.project.cwd.is_within(&path))
+            && (is_broad || kind != FileKind::File && is_of_system(&path))
         {
             let text = escape_for_display(&rule.text);
             let message = format!("`{text}` matches the symlink `{link}`, which leads to `{path}`");
