@@ -9,8 +9,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 use crate::compile::layers::{MAX_CONFIG_BYTES, PROJECT_FILE, Project, is_unsafe_root};
-use crate::compile::planted::may_be_of_project;
-use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::compile::planted::{may_be_of_project, may_be_planted};
+use crate::compile::{self, Request};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::git::program;
 use crate::host::{Host, Session};
 use crate::policy::{AbsPath, Source, escape_for_display};
@@ -80,9 +81,14 @@ fn failed(message: impl Into<String>, help: &str) -> Diagnostic {
     Diagnostic::new(Code::NoComparison, message).help(help)
 }
 
-/// The user's git, if it is not a part of the project.
+/// The user's git, if no command can have written it.
 fn find(host: &Host, session: &Session, project: &Project) -> Result<AbsPath, Diagnostic> {
-    let found = program::find(host, session, |at| !may_be_of_project(project, at));
+    let usual = compile::compile(host, session, &Request::default(), &mut Diagnostics::default());
+    let is_planted = |at: &AbsPath| match &usual {
+        Some(usual) => may_be_planted(&usual.plan, project, at),
+        None => may_be_of_project(project, at),
+    };
+    let found = program::find(host, session, |at| !is_planted(at));
     // In `/` every git is a part of the project.
     let root = &project.root;
     found.ok_or_else(|| match is_unsafe_root(root, &project.home) {

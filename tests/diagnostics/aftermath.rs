@@ -102,6 +102,23 @@ cases! {
         tree.add("home/u/proj/.git/MERGE_HEAD");
         tree.add("home/u/proj/.git/rebase-merge/git-rebase-todo = exec ./evil");
     });
+    // SPEC R17
+    LeftUnfinished a_list_of_cherry_picks_is_named after(&repository(), "", |tree| {
+        tree.add("home/u/proj/.git/sequencer/todo = pick 0123456 x");
+    });
+    // SPEC R17
+    LeftUnfinished text_instead_of_the_number_of_a_rebase_is_moved_aside after(&repository(), "", |tree| {
+        tree.add("home/u/proj/.git/rebase-merge/msgnum = $(evil)");
+    });
+    // SPEC R17
+    LeftUnfinished a_rebase_of_a_linked_worktree_is_named {
+        let tree = repository();
+        tree.add("home/u/proj/.git/worktrees/w/HEAD = ref: refs/heads/w\n");
+        tree.add("home/u/proj/.git/worktrees/w/commondir = ../..\n");
+        after(&tree, "", |tree| {
+            tree.add("home/u/proj/.git/worktrees/w/rebase-merge/git-rebase-todo = exec ./evil");
+        })
+    };
     // SPEC R11
     HiddenFromGit a_file_whose_changes_git_does_not_show_is_named after(&repository(), "", |tree| {
         tree.add("home/u/proj/one = evil");

@@ -51,6 +51,8 @@ for_everybody!("git-state":
     // SPEC R16
     committing_a_hidden_file_in_a_folder,
     // SPEC R16
+    committing_a_hidden_file_of_a_moved_folder,
+    // SPEC R16
     committing_a_folder_that_no_difference_shows,
     // SPEC R16
     leading_to_other_objects_without_a_word,
@@ -64,6 +66,8 @@ for_everybody!("nested-repositories":
     hiding_a_missing_file_as_unchanged_without_a_word,
     // SPEC R15
     writing_a_pointer_elsewhere,
+    // SPEC R15
+    writing_a_relative_pointer_elsewhere,
 );
 
 const GITS: [&str; 2] = ["/usr/local/bin", "/usr/bin"];
@@ -142,6 +146,7 @@ attacks!(stores, with_secrets:
     storing_a_hidden_file_as_a_resolution = "rerere-hidden",
     committing_a_hidden_file = "entry",
     committing_a_hidden_file_in_a_folder = "entry-in-a-folder",
+    committing_a_hidden_file_of_a_moved_folder = "entry-in-a-moved-folder",
 );
 
 fn with_a_worktree(scene: &Scene) {
@@ -162,6 +167,7 @@ fn with_secrets(scene: &Scene) {
     scene.host(&["git", "add", ".gitignore"]);
     scene.host(&["git", "commit", "-qm", "ignored"]);
     scene.write(".env", format!("TOKEN={CANARY}\n"));
+    scene.write("conf/.env", format!("TOKEN={CANARY}\n"));
     scene.write("deploy/keys/one", format!("{CANARY}\n"));
     scene.policy(crate::scene::DEFAULTS, "exclude = [\"deploy/keys\"]");
 }
@@ -196,13 +202,22 @@ fn committing_a_folder_that_no_difference_shows(scene: &Scene) -> Verdict {
 }
 
 fn writing_a_pointer_elsewhere(scene: &Scene) -> Verdict {
+    writing_a_pointer(scene, "repaired")
+}
+
+/// git resolved it from its working directory until 2.48.
+fn writing_a_relative_pointer_elsewhere(scene: &Scene) -> Verdict {
+    writing_a_pointer(scene, "repaired-relative")
+}
+
+fn writing_a_pointer(scene: &Scene, way: &str) -> Verdict {
     let prepare = |scene: &Scene| {
         repository(scene);
         scene.write_home("other/file", PLANTED);
         scene.host(&["rm", "-f", "../../other/.git"]);
     };
     let is_written = || scene.home().join("other/.git").exists();
-    with_each_git(scene, prepare, "repaired", "git worktree repair", &is_written)
+    with_each_git(scene, prepare, way, "git worktree repair", &is_written)
 }
 
 /// An attack that must be reported with `word`.

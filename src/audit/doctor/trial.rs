@@ -24,7 +24,10 @@ pub(super) fn prepare(host: &Host, session: &Session) -> Result<Trial, Diagnosti
     let mut said = Diagnostics::default();
     let compiled = compile::compile(host, &session, &request(&session), &mut said);
     let compiled = compiled.filter(|_| !said.has_errors()).ok_or_else(|| error_in(&said))?;
-    let machine = launch::machine(host, &session, &compiled);
+    // The trial opens nothing. A run may have planted a bwrap in a folder that its policy opens.
+    let usual = compile::compile(host, &session, &Request::default(), &mut Diagnostics::default());
+    let planted = usual.and_then(|usual| launch::find_bwrap(host, &session, &usual).err());
+    let machine = planted.map_or_else(|| launch::machine(host, &session, &compiled), Err);
     Ok(Trial { session, compiled, machine })
 }
 
@@ -64,6 +67,9 @@ fn error_in(said: &Diagnostics) -> Diagnostic {
 impl Trial {
     /// Returns the reason why the guard did not work, if it did not.
     pub(super) fn start(&self, host: &Host, allow_root: bool) -> Result<Option<String>, Diagnostic> {
+        if let Err(diagnostic) = &self.machine {
+            return Err(diagnostic.clone());
+        }
         let sandbox = Sandbox::new(host.clone(), self.session.clone(), request(&self.session));
         let sandbox = Sandbox { allow_root, residue: Residue::Nothing, ..sandbox };
         let ran = sandbox.run(&mut Silent { executable: self.session.executable.clone() });

@@ -2,7 +2,7 @@
 //! deletes files that the command could not: the names in an index, a `MERGE_RR`, and the like. git
 //! writes no such content itself, or the user loses little without it.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -11,6 +11,7 @@ use crate::compile::plan::{Plan, View};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::git::nested::{self, common_dir_of};
 use crate::host::git::{Nested, Repository, index};
+use crate::host::identity::Identity;
 use crate::host::long_path::LONGEST_SEARCHED;
 use crate::host::{FileKind, Host, OpenDir};
 use crate::policy::path::{AbsPath, escape_for_display};
@@ -120,6 +121,7 @@ impl GitStateWatch {
             .filter(|path| {
                 matches!(plan.view(path), View::Masked | View::Redacted | View::Fresh) && is_there(host, path)
             })
+            .chain(known().flat_map(|known| known.moved(host, &parts)))
             .map(|path| format!("`{}`", name_in(&self.root, &path)))
             .collect();
         if new.is_empty() {
@@ -193,19 +195,45 @@ struct HiddenEntries {
     hidden: HashSet<Vec<u8>>,
     /// The entries at the start; `None` if the index could not be read.
     before: Option<BTreeSet<AbsPath>>,
+    /// The hidden files and folders themselves, which the command may move with a folder.
+    identities: HashMap<AbsPath, Identity>,
 }
 
 impl HiddenEntries {
-    fn start(host: &Host, repository: Repository, hidden: &[AbsPath]) -> Self {
-        let names = hidden.iter().filter_map(|path| path.relative_to(&repository.work_tree));
+    fn start(host: &Host, repository: Repository, hidden_paths: &[AbsPath]) -> Self {
+        let names = hidden_paths.iter().filter_map(|path| path.relative_to(&repository.work_tree));
         let hidden: HashSet<Vec<u8>> = names.map(|name| name.as_os_str().as_bytes().to_vec()).collect();
-        let mut watch = Self { repository, hidden, before: Some(BTreeSet::new()) };
+        let inside = |path: &&AbsPath| path.is_below(&repository.work_tree);
+        let identities =
+            hidden_paths.iter().filter(inside).filter_map(|path| Some((path.clone(), identity(host, path)?)));
+        let identities = identities.collect();
+        let mut watch = Self { repository, hidden, before: Some(BTreeSet::new()), identities };
         if !watch.hidden.is_empty() {
             let Repository { git_dir, common_dir, .. } = &watch.repository;
             let parts = index::parts(host, git_dir, common_dir).ok().flatten();
             watch.before = parts.map(|parts| watch.entries(&parts).collect());
         }
         watch
+    }
+
+    /// The entries in `parts` that are a hidden file which was moved, or lie in such a folder.
+    fn moved(&self, host: &Host, parts: &[index::Index]) -> Vec<AbsPath> {
+        let has_left = |(path, known): &(&AbsPath, &Identity)| identity(host, path).as_ref() != Some(*known);
+        let moved: Vec<Identity> = self.identities.iter().filter(has_left).map(|(_, known)| *known).collect();
+        if moved.is_empty() {
+            return Vec::new();
+        }
+        let mut seen: HashMap<AbsPath, bool> = HashMap::new();
+        let names = parts.iter().flat_map(index::Index::names).filter(|name| !name.is_empty());
+        let paths = names.map(|name| self.repository.work_tree.join(OsStr::from_bytes(name)));
+        let mut is_moved = |path: &AbsPath| {
+            let inside = path.ancestors().take_while(|at| at.is_below(&self.repository.work_tree));
+            inside.collect::<Vec<_>>().into_iter().any(|at| {
+                let look = || identity(host, &at).is_some_and(|found| moved.contains(&found));
+                *seen.entry(at.clone()).or_insert_with(look)
+            })
+        };
+        paths.filter(|path| is_moved(path)).collect()
     }
 
     /// The entries in `parts` that were not there at the start.
@@ -223,6 +251,11 @@ impl HiddenEntries {
             parts.iter().flat_map(index::Index::names).filter(move |name| !self.hidden.is_empty() && is_hidden(name));
         names.map(|name| self.repository.work_tree.join(OsStr::from_bytes(name)))
     }
+}
+
+fn identity(host: &Host, path: &AbsPath) -> Option<Identity> {
+    let (folder, name) = OpenDir::parent_of(host, path).ok()?;
+    folder.stat(name).ok().flatten().map(|found| Identity::of_stat(&found))
 }
 
 /// A file as `stat` describes it. Nobody can set the last two numbers.

@@ -1,23 +1,31 @@
 //! A merge, a rebase or the like that the run began and did not finish: git on the host would go on
 //! with it, and a rebase runs the `exec` lines of its list.
 
+use std::collections::BTreeSet;
+
 use crate::compile::layers::Project;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
 use crate::host::Host;
+use crate::host::git::{nested, read_small};
 use crate::policy::path::AbsPath;
 
-use super::is_there;
+use super::{held, is_there};
 
 /// What git keeps in the git directory of the work tree while it is at work (git-status(1), the
 /// state that `wt-status.c` looks for).
-const OPERATIONS: [(&str, &str); 6] = [
+const OPERATIONS: [(&str, &str); 7] = [
     ("MERGE_HEAD", "merge"),
     ("CHERRY_PICK_HEAD", "cherry-pick"),
+    // git goes on with the list in it after the next conflict, and runs the strategy that it names.
+    ("sequencer", "list of cherry-picks or reverts"),
     ("REVERT_HEAD", "revert"),
     ("rebase-merge", "rebase"),
     ("rebase-apply", "rebase or `git am`"),
     ("BISECT_START", "bisect"),
 ];
+
+/// The files of a rebase or `git am` that hold a number, which `git-sh-prompt` puts into the prompt.
+const NUMBERS: [&str; 4] = ["msgnum", "end", "next", "last"];
 
 pub(super) struct UnfinishedWatch {
     /// Those that were not under way at the start.
@@ -26,17 +34,32 @@ pub(super) struct UnfinishedWatch {
 
 impl UnfinishedWatch {
     pub(super) fn start(host: &Host, project: &Project) -> Self {
-        let git_dirs = project.repository.iter().map(|repository| &repository.git_dir);
-        let all = git_dirs.flat_map(|git_dir| OPERATIONS.map(|(name, operation)| (git_dir.child(name), operation)));
+        let own = project.repository.iter().map(|repository| repository.git_dir.clone());
+        let trees = project.repository.iter().flat_map(|repository| nested::work_trees(host, repository));
+        let known = &project.git_nested;
+        let nested = known.found.iter().map(|found| &found.git_dir).chain(&known.kept_within).cloned();
+        let git_dirs: BTreeSet<AbsPath> = own.chain(trees.map(|tree| tree.git_dir)).chain(nested).collect();
+        let all = git_dirs.iter().flat_map(|dir| OPERATIONS.map(|(name, operation)| (dir.child(name), operation)));
         Self { absent: all.filter(|(path, _)| !is_there(host, path)).collect() }
     }
 
     pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
-        let left: Vec<_> = self.absent.iter().filter(|(path, _)| is_there(host, path)).collect();
+        let left = self.absent.iter().filter(|(path, _)| is_there(host, path));
+        let (forged, left): (Vec<_>, Vec<_>) = left.partition(|(path, _)| has_forged_number(host, path));
+        for (path, operation) in forged {
+            let outcome = match held::move_aside_in_place(host, path) {
+                Ok(to) => format!("moved aside to `{to}`"),
+                Err(e) => format!("it cannot be moved aside: {}", reason(&e)),
+            };
+            let message = format!("the run left a {operation} in `{path}` with text instead of a number; {outcome}");
+            let help = "a shell prompt that shows the progress would run that text: look at it, then remove it";
+            said.push(Diagnostic::new(Code::LeftUnfinished, message).paths([path.clone()]).help(help));
+        }
         if left.is_empty() {
             return;
         }
-        let operations = listed(left.iter().map(|(_, operation)| format!("a {operation}")), "and");
+        let operations: BTreeSet<&str> = left.iter().map(|(_, operation)| *operation).collect();
+        let operations = listed(operations.into_iter().map(|operation| format!("a {operation}")), "and");
         let message = format!("the run left {operations} of git unfinished");
         let help =
             "outside, `git status` says how to go on or to abort; git inside may have stopped at a protected file";
@@ -46,4 +69,11 @@ impl UnfinishedWatch {
         let paths = left.into_iter().map(|(path, _)| path.clone()).collect::<Vec<AbsPath>>();
         said.push(Diagnostic::new(Code::LeftUnfinished, message).paths(paths).help(help));
     }
+}
+
+fn has_forged_number(host: &Host, operation: &AbsPath) -> bool {
+    NUMBERS.iter().any(|name| match read_small(host, &operation.child(name)) {
+        Ok(text) => text.is_some_and(|text| !text.trim_ascii().iter().all(u8::is_ascii_digit)),
+        Err(e) => e.kind() != std::io::ErrorKind::NotADirectory,
+    })
 }

@@ -2,12 +2,14 @@
 //! where its settings are. Tools enter all worktrees that git lists.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 use crate::host::Host;
 use crate::host::git::config::{self, ConfigEntry};
 use crate::host::git::nested::{self, WorkTree};
 use crate::host::git::{Repository, read_small};
-use crate::policy::path::AbsPath;
+use crate::policy::path::{AbsPath, escape_for_display};
 
 use super::doubts::{SETTINGS_ELSEWHERE, listed_doubts, named};
 use super::held::{Held, HeldReport};
@@ -63,6 +65,12 @@ fn search(host: &Host, root: &AbsPath, repository: &Repository) -> Vec<(AbsPath,
             |folder: &AbsPath| nested::git_dir_in(host, folder).is_ok_and(|f| f.is_some_and(|(to, _)| to == git_dir));
         if folder.is_some_and(|folder| !folder.is_within(root) && !leads_back(&folder)) {
             doubts.push("a place elsewhere that does not lead back to it".to_owned());
+        }
+        // git resolved a relative one from its working directory until 2.48.
+        let pointer = read_small(host, &git_dir.child("gitdir")).ok().flatten().unwrap_or_default();
+        if git_dir != repository.common_dir && !pointer.is_empty() && !pointer.starts_with(b"/") {
+            let pointer = escape_for_display(OsStr::from_bytes(pointer.trim_ascii()));
+            doubts.push(format!("the relative `gitdir` `{pointer}`"));
         }
         (git_dir, doubts)
     };

@@ -67,6 +67,7 @@ autostash)
     ;;
 entry) git update-index --add --cacheinfo "100644,$(blob ''),.env" ;;
 entry-in-a-folder) git update-index --add --cacheinfo "100644,$(blob ''),deploy/keys/one" ;;
+entry-in-a-moved-folder) mv conf conf2 && git update-index --add --cacheinfo "100644,$(blob ''),conf2/.env" ;;
 trees)
     python3 - <<'END'
 import hashlib, struct, subprocess
@@ -91,6 +92,10 @@ assumed)
 repaired)
     git branch evil && mkdir -p .git/worktrees/evil && cd .git/worktrees/evil
     echo ../.. >commondir && echo "$HOME/other/.git" >gitdir && echo ref: refs/heads/evil >HEAD
+    ;;
+repaired-relative)
+    git branch evil && mkdir -p .git/worktrees/evil && cd .git/worktrees/evil
+    echo ../.. >commondir && echo ../../other/.git >gitdir && echo ref: refs/heads/evil >HEAD
     ;;
 alternates) echo "$HOME/other/.git/objects" >.git/objects/info/alternates ;;
 tables) echo ../../../../victim.ref >>.git/reftable/tables.list ;;
