@@ -15,6 +15,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::git::program;
 use crate::host::{Host, Session};
 use crate::policy::{AbsPath, Source, escape_for_display};
+use crate::sys::ablate::{self, Mitigation};
 use crate::sys::process::output_within;
 
 /// How long git may take to read one object.
@@ -88,7 +89,7 @@ fn find(host: &Host, session: &Session, project: &Project) -> Result<AbsPath, Di
         Some(usual) => may_be_planted(&usual.plan, project, at),
         None => may_be_of_project(project, at),
     };
-    let found = program::find(host, session, |at| !is_planted(at));
+    let found = program::find(host, session, |at| !is_planted(at) || ablate::is_off(Mitigation::GitPath));
     // In `/` every git is a part of the project.
     let root = &project.root;
     found.ok_or_else(|| match is_unsafe_root(root, &project.home) {

@@ -10,6 +10,8 @@ use crate::scene::{BASE_ONLY, DEFAULTS, Scene, run, words};
 use crate::support::{Place, binary, require_bwrap, write_program};
 
 everywhere!("bwrap-path": planting_a_bwrap_in_the_project, planting_a_bwrap_in_an_open_folder);
+everywhere!("bwrap-path": examining_a_bwrap_in_an_open_folder);
+everywhere!("git-path": comparing_by_a_git_in_an_open_folder);
 everywhere!("own-executable": replacing_the_program_itself);
 
 /// The process ends by the signal, and neither it nor bwrap says anything. No control: nothing is
@@ -53,6 +55,32 @@ fn planting_a_bwrap_in_the_project(scene: &Scene) -> Verdict {
 
 fn planting_a_bwrap_in_an_open_folder(scene: &Scene) -> Verdict {
     with_planted_bwrap(scene, ".cache/tools")
+}
+
+/// A subcommand that starts the first `program` on PATH, which a command has put into a cache.
+fn asked_by(scene: &Scene, program: &str, arguments: &[&str]) -> Verdict {
+    scene.host(&["git", "init", "-q", "."]);
+    scene.policy(DEFAULTS, "");
+    let folder = scene.home().join(".cache/tools");
+    write_program(&folder.join(program), "#!/bin/sh\ntouch \"$HOME/pwned\"\n");
+    scene.place.give_away();
+    // `diff` takes no `--allow-root`.
+    let mut command = scene.place.agent_sandbox();
+    scene.switch_off(&mut command);
+    command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", folder.display()));
+    command.args(arguments);
+    let ran = run(command);
+    Verdict::broken_if(scene.home().join("pwned").exists(), ran.err)
+}
+
+// SPEC A26
+fn examining_a_bwrap_in_an_open_folder(scene: &Scene) -> Verdict {
+    asked_by(scene, "bwrap", &["doctor"])
+}
+
+// SPEC F3
+fn comparing_by_a_git_in_an_open_folder(scene: &Scene) -> Verdict {
+    asked_by(scene, "git", &["diff", "git:HEAD"])
 }
 
 // SPEC A26

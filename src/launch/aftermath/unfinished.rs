@@ -24,7 +24,8 @@ const OPERATIONS: [(&str, &str); 7] = [
     ("BISECT_START", "bisect"),
 ];
 
-/// The files of a rebase or `git am` that hold a number, which `git-sh-prompt` puts into the prompt.
+/// The files of a rebase or `git am` that hold a number, which `git-sh-prompt` puts into the
+/// prompt.
 const NUMBERS: [&str; 4] = ["msgnum", "end", "next", "last"];
 
 pub(super) struct UnfinishedWatch {
