@@ -7,11 +7,6 @@ use crate::outcome::Verdict;
 use crate::scene::{DEFAULTS, Scene};
 
 for_everybody!("nested-repositories":
-    planting_one_under_a_name_with_a_dot,
-    // SPEC R5
-    planting_one_under_a_name_that_climbs,
-    // SPEC A11
-    planting_one_under_an_absolute_name,
     // SPEC R5
     planting_one_whose_work_tree_is_elsewhere,
     planting_one_whose_work_tree_is_elsewhere_for_git_alone,
@@ -21,8 +16,6 @@ for_everybody!("nested-repositories":
     // SPEC R5
     leading_another_one_to_where_it_is_moved,
     linking_another_one_to_where_it_is_moved,
-    // SPEC R5
-    naming_it_in_the_index_of_a_worktree_elsewhere,
     // SPEC R5
     giving_it_settings_in_the_next_run,
     // SPEC R5
@@ -49,6 +42,17 @@ for_everybody!("nested-repositories":
     planting_a_bare_one_with_files_for_folders,
     // SPEC R5
     planting_a_bare_one_that_is_led_elsewhere,
+);
+
+// An index with such names is moved aside by itself, too.
+for_everybody!("nested-repositories,git-state":
+    // SPEC R5
+    naming_it_in_the_index_of_a_worktree_elsewhere,
+    // SPEC R5
+    planting_one_under_a_name_that_climbs,
+    planting_one_under_a_name_with_a_dot,
+    // SPEC A11
+    planting_one_under_an_absolute_name,
 );
 
 for_everybody!("nested-repositories":

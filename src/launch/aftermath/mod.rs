@@ -152,7 +152,6 @@ impl RunWatch {
             replaced::report(self, host, said);
             report_hidden_next(host, compiled, said);
             self.stale.finish(host, &compiled.plan, said);
-            self.unfinished.finish(host, said);
             for keys in &self.keys {
                 keys.finish(host, said);
             }
@@ -179,6 +178,10 @@ impl RunWatch {
             let replaced = LazyCell::new(|| replaced::all(self, host));
             let could_be_changed = |path: &AbsPath| plan.view(path) == View::HostRw || replaced.contains(path);
             nested.finish(plan, &could_be_changed, &mut held);
+        }
+        // A closed repository is open again by now.
+        if !ablate::is_off(Mitigation::Reports) {
+            self.unfinished.finish(host, said);
         }
     }
 

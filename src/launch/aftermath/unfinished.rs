@@ -45,7 +45,8 @@ impl UnfinishedWatch {
     }
 
     pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
-        let left = self.absent.iter().filter(|(path, _)| is_there(host, path));
+        // The repository has been opened again. `git_dir_links` names folders that are closed still.
+        let left = self.absent.iter().filter(|(path, _)| matches!(host.kind(path), Ok(Some(_))));
         let (forged, left): (Vec<_>, Vec<_>) = left.partition(|(path, _)| has_forged_number(host, path));
         for (path, operation) in forged {
             let outcome = match held::move_aside_in_place(host, path) {
@@ -73,8 +74,9 @@ impl UnfinishedWatch {
 }
 
 fn has_forged_number(host: &Host, operation: &AbsPath) -> bool {
-    NUMBERS.iter().any(|name| match read_small(host, &operation.child(name)) {
-        Ok(text) => text.is_some_and(|text| !text.trim_ascii().iter().all(u8::is_ascii_digit)),
-        Err(e) => e.kind() != std::io::ErrorKind::NotADirectory,
+    NUMBERS.iter().any(|name| {
+        // A prompt cannot read what the caller cannot.
+        let text = read_small(host, &operation.child(name)).ok().flatten();
+        text.is_some_and(|text| !text.trim_ascii().iter().all(u8::is_ascii_digit))
     })
 }
