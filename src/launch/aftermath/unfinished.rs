@@ -45,7 +45,7 @@ impl UnfinishedWatch {
     }
 
     pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
-        // The repository has been opened again. `git_dir_links` names folders that are closed still.
+        // A closed repository is open again. `git_dir_links` names folders that are still closed.
         let left = self.absent.iter().filter(|(path, _)| matches!(host.kind(path), Ok(Some(_))));
         let (forged, left): (Vec<_>, Vec<_>) = left.partition(|(path, _)| has_forged_number(host, path));
         for (path, operation) in forged {
