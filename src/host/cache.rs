@@ -1,6 +1,6 @@
 //! The cache of a host: see [`super::Host::with_cache`].
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -16,8 +16,8 @@ pub(crate) type Seen = Mutex<HostCache>;
 /// Paths are keys by their bytes: `Path` parses components to hash them.
 #[derive(Default)]
 pub(crate) struct HostCache {
-    pub folders: BTreeMap<OsString, Folder>,
-    pub is_writable: BTreeMap<OsString, bool>,
+    pub folders: HashMap<OsString, Folder>,
+    pub is_writable: HashMap<OsString, bool>,
     /// Paths that could not be read and must not count as absent.
     pub deferred_errors: Vec<(AbsPath, io::Error)>,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Folder {
     /// A search reached this directory, and no symlink leads to it.
     pub is_reached: bool,
     /// `None`: the name does not exist.
-    found: BTreeMap<OsString, Option<EntryFacts>>,
+    found: HashMap<OsString, Option<EntryFacts>>,
 }
 
 /// The parts of the metadata that rules need, a tenth of it.

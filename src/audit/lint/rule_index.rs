@@ -1,12 +1,12 @@
-//! The results of the stages by rule. A policy can have a hundred thousand rules, so no question
-//! about one of them goes through all the others.
+//! The results of the stages by rule, for the rules in files and flags. A policy can have a hundred
+//! thousand rules, so no question about one of them goes through all the others.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::compile::Compiled;
 use crate::compile::plan::{Purpose, RedundantRule};
 use crate::compile::resolve::Match;
-use crate::policy::{AbsPath, Access, IfMissing, Origin, Rule};
+use crate::policy::{AbsPath, Access, IfMissing, LayerKind, Origin, Rule};
 
 /// A rule of a preset that two layers turn on exists twice, with one origin.
 type RuleKey<'c> = (Access, &'c Origin);
@@ -24,15 +24,17 @@ impl<'c> RuleIndex<'c> {
     pub(super) fn of(compiled: &'c Compiled) -> Self {
         let resolution = &compiled.resolution;
         let mut missing: HashMap<_, Vec<_>> = HashMap::new();
-        for (rule, path) in &resolution.missing {
+        for (rule, path) in resolution.missing.iter().filter(|(rule, _)| is_written(rule)) {
             missing.entry(key(rule)).or_default().push(path);
         }
         let mut matches: HashMap<_, Vec<_>> = HashMap::new();
-        for found in resolution.matches.iter().filter(|found| found.alias_of.is_none()) {
+        let written_matches = resolution.matches.iter().filter(|found| is_written(&found.rule));
+        for found in written_matches.filter(|found| found.alias_of.is_none()) {
             matches.entry(key(&found.rule)).or_default().push(found);
         }
         // The first entry of a rule counts, so it is inserted last.
-        let absent = resolution.absent.iter().rev().map(|(rule, path)| (key(rule), path)).collect();
+        let absent = resolution.absent.iter().rev().filter(|(rule, _)| is_written(rule));
+        let absent = absent.map(|(rule, path)| (key(rule), path)).collect();
         let pins = compiled.plan.mounts.iter().filter(|planned| matches!(planned.purpose, Purpose::Pin { .. }));
         let pinned = pins.map(|planned| written(&planned.because)).collect();
         let redundant = compiled.plan.redundant.iter().rev().map(|dropped| (&dropped.path, dropped)).collect();
@@ -68,6 +70,11 @@ impl<'c> RuleIndex<'c> {
     pub(super) fn redundant(&self, path: &AbsPath) -> Option<&'c RedundantRule> {
         self.redundant.get(path).copied()
     }
+}
+
+/// Whether the rule stands in a file, in a preset that a file defines, or in a flag.
+pub(super) fn is_written(rule: &Rule) -> bool {
+    rule.layer > LayerKind::Preset
 }
 
 fn key(rule: &Rule) -> RuleKey<'_> {

@@ -23,7 +23,7 @@ const MOST_NAMED: usize = 3;
 /// The rules in files, in presets that files define, and in flags.
 pub(super) fn written(compiled: &Compiled) -> impl Iterator<Item = &Rule> {
     let policy = &compiled.policy;
-    policy.rules.iter().map(Arc::as_ref).chain(&policy.sockets).filter(|rule| rule.layer > LayerKind::Preset)
+    policy.rules.iter().map(Arc::as_ref).chain(&policy.sockets).filter(|rule| rule_index::is_written(rule))
 }
 
 pub(super) fn findings(host: &Host, compiled: &Compiled, findings: &mut Vec<LintFinding>) {
