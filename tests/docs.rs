@@ -12,6 +12,8 @@ mod console;
 mod examples;
 #[path = "docs/markdown.rs"]
 mod markdown;
+#[path = "docs/pictures.rs"]
+mod pictures;
 #[path = "docs/policy_page.rs"]
 mod policy_page;
 #[path = "docs/prose.rs"]

@@ -178,7 +178,7 @@ fn git(place: &Place, args: &[&str]) {
 }
 
 /// Runs a command line of a document. Standard error goes where standard output goes.
-fn run(place: &Place, command: &str) -> Output {
+pub(super) fn run(place: &Place, command: &str) -> Output {
     let mut shell: Command = place.command("sh");
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", place.home().join("bin").display());
     let arguments = command.strip_prefix("agent-sandbox").unwrap_or_else(|| panic!("`{command}` is another program"));
@@ -191,7 +191,7 @@ fn run(place: &Place, command: &str) -> Output {
 }
 
 /// The output, with Ada's paths and user id.
-fn as_ada(place: &Place, output: &Output) -> String {
+pub(super) fn as_ada(place: &Place, output: &Output) -> String {
     let text = stdout(output).replace(place.project().to_str().unwrap(), "/home/ada/shop");
     let text = text.replace(place.home().to_str().unwrap(), "/home/ada");
     text.replace(&format!("/run/user/{}", place.uid), "/run/user/1000")
