@@ -1,12 +1,12 @@
 //! The cache of a host: see [`super::Host::with_cache`].
 
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
 
+use foldhash::HashMap;
 use rustix::fs::FileType;
 
 use crate::policy::AbsPath;

@@ -4,7 +4,9 @@
 //! patterns, and is entered only if it has one.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::thread;
 
@@ -12,7 +14,7 @@ use crate::host::long_path::LONGEST_SEARCHED;
 use crate::host::{DirEntry, Directory, FileKind, Host, Resolved};
 use crate::policy::{AbsPath, Access, Exactness, PathMap, Precedence, Refinements, Rule, places};
 
-use super::pattern::{self, Component};
+use super::pattern::{self, Component, KnownByte};
 use super::walk_snapshot::WalkSnapshot;
 
 /// Below this many directories a second thread costs more than it saves.
@@ -164,7 +166,10 @@ impl Walker<'_> {
         match self.host.open_dir(&task.directory) {
             Ok(directory) => {
                 let starts_below = self.starts.below(&task.directory).next().is_some();
-                for entry in &directory.entries {
+                let glance = Glance::new(self.patterns, &task.states);
+                let is_of_interest =
+                    |entry: &&DirEntry| entry.kind == FileKind::Directory || glance.may_match(&entry.name);
+                for entry in directory.entries.iter().filter(is_of_interest) {
                     self.step(task, entry, &directory, starts_below, walked);
                 }
                 true
@@ -276,6 +281,35 @@ impl Walker<'_> {
             || self.starts.below(path).next().is_some()
             || self.literals.below(path).next().is_some()
             || states.iter().any(|state| self.patterns[state.pattern].prefix.is_within(excluded))
+    }
+}
+
+/// The first and last bytes of the names that the patterns of a directory may match. Most files are
+/// told apart by them, without asking each pattern.
+struct Glance {
+    first: [bool; 256],
+    last: [bool; 256],
+    /// A pattern of which neither byte is known.
+    any: bool,
+}
+
+impl Glance {
+    fn new(patterns: &[&WalkPattern], states: &[State]) -> Self {
+        let mut glance = Self { first: [false; 256], last: [false; 256], any: false };
+        for state in states {
+            match pattern::known_byte(&patterns[state.pattern].components, state.at) {
+                KnownByte::First(byte) => glance.first[usize::from(byte)] = true,
+                KnownByte::Last(byte) => glance.last[usize::from(byte)] = true,
+                KnownByte::None => glance.any = true,
+            }
+        }
+        glance
+    }
+
+    fn may_match(&self, name: &OsStr) -> bool {
+        let name = name.as_bytes();
+        let has = |known: &[bool; 256], byte: Option<&u8>| byte.is_some_and(|byte| known[usize::from(*byte)]);
+        self.any || has(&self.first, name.first()) || has(&self.last, name.last())
     }
 }
 

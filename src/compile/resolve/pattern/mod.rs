@@ -124,9 +124,34 @@ impl Component {
 /// components means that the glob has matched.
 pub(super) fn advance(components: &[Component], at: usize, name: &OsStr) -> impl Iterator<Item = usize> {
     let is_deep = matches!(components[at], Component::AnyDepth);
-    // `**` also matches no directory at all; as the last component it matches every name.
-    let takes = if is_deep { (at + 1).min(components.len() - 1) } else { at };
-    is_deep.then_some(at).into_iter().chain(components[takes].matches(name).then_some(takes + 1))
+    let taker = taker(components, at);
+    is_deep.then_some(at).into_iter().chain(components[taker].matches(name).then_some(taker + 1))
+}
+
+/// The component that the next name must match. `**` also matches no directory at all; as the last
+/// component it matches every name.
+fn taker(components: &[Component], at: usize) -> usize {
+    let is_deep = matches!(components[at], Component::AnyDepth);
+    if is_deep { (at + 1).min(components.len() - 1) } else { at }
+}
+
+/// A byte that every name has that a component matches.
+pub(super) enum KnownByte {
+    First(u8),
+    Last(u8),
+    None,
+}
+
+/// What is known of each name that `components[at]` takes further than `**` does.
+pub(super) fn known_byte(components: &[Component], at: usize) -> KnownByte {
+    let (first, last) = (|text: &[u8]| text.first().copied(), |text: &[u8]| text.last().copied());
+    let known = match &components[taker(components, at)] {
+        Component::Literal(name) => first(name.as_bytes()).map(KnownByte::First),
+        Component::StartsWith(start) => first(start.as_bytes()).map(KnownByte::First),
+        Component::EndsWith(end) => last(end.as_bytes()).map(KnownByte::Last),
+        Component::AnyDepth | Component::Any | Component::Glob(_) => None,
+    };
+    known.unwrap_or(KnownByte::None)
 }
 
 /// Whether the components of a glob match `path`, which is relative to its prefix. Tracks all
@@ -314,6 +339,26 @@ mod tests {
         let Ok(Pattern::Globs(globs)) = parse(OsStr::new("/a/./b/**/**/c*/d")) else { panic!("a glob") };
         assert_eq!(globs[0].prefix, PathBuf::from("/a/b"));
         assert_eq!(globs[0].components.len(), 3);
+    }
+
+    #[test]
+    fn a_name_that_a_component_takes_has_the_known_byte() {
+        let patterns = ["*", "**", "**/ab", "**/a*", "**/*b", "**/*", "[ab]c*", "?b", "a*b*", "*/ab", "**/é*", "**/*é"];
+        let names = ["a", "b", "ab", "ba", "bb", "aab", "ac", "é", "éa", "aé"];
+        for pattern in patterns {
+            let Ok(Pattern::Globs(globs)) = parse(OsStr::new(pattern)) else { panic!("{pattern} is a glob") };
+            let components = &globs[0].components;
+            for (at, name) in (0..components.len()).flat_map(|at| names.map(|name| (at, OsStr::new(name)))) {
+                let is_taken = advance(components, at, name).any(|next| next > at);
+                let (first, last) = (name.as_bytes().first(), name.as_bytes().last());
+                let has_byte = match known_byte(components, at) {
+                    KnownByte::First(byte) => first == Some(&byte),
+                    KnownByte::Last(byte) => last == Some(&byte),
+                    KnownByte::None => true,
+                };
+                assert!(has_byte || !is_taken, "{pattern} takes {name:?}");
+            }
+        }
     }
 
     // SPEC G7
