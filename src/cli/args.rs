@@ -84,6 +84,9 @@ pub(super) enum Subcommand {
     VerifyProbe {
         #[arg(long)]
         on_host: bool,
+        /// Go beyond the limits of the supervisor
+        #[arg(long)]
+        exceed: bool,
     },
 }
 

@@ -138,7 +138,8 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         Some(Subcommand::Verify(arguments)) => {
             return verify::run(&host, options, arguments, &output).unwrap_or_else(report);
         }
-        Some(Subcommand::VerifyProbe { on_host }) => verify::answer(*on_host, &output),
+        Some(Subcommand::VerifyProbe { exceed: true, .. }) => verify::exceed(),
+        Some(Subcommand::VerifyProbe { on_host, .. }) => verify::answer(*on_host, &output),
         Some(Subcommand::DoctorProbe) => doctor::answer(&output),
         Some(Subcommand::Check(arguments)) => check::run(&host, options, arguments, &output),
         Some(Subcommand::Explain(arguments)) => explain::run(&host, options, arguments, &output),

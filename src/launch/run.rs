@@ -11,7 +11,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, render};
 use crate::guard::report::refusal;
 use crate::host::{Host, Session};
 use crate::placeholders::{self, Traces};
-use crate::policy::{AbsPath, LimitKind, Protection};
+use crate::policy::{AbsPath, Limit, LimitKind, Protection};
 use crate::private::{self, PrivateRun};
 use crate::sys::ablate::{self, Mitigation, Point};
 use crate::trust::{self, Judged};
@@ -38,6 +38,7 @@ pub struct Sandbox {
     pub(crate) request: Request,
     pub(crate) allow_root: bool,
     pub(crate) residue: Residue,
+    pub(crate) supervised: SupervisedLimits,
     /// The guard writes its messages as JSON.
     pub(crate) json: bool,
 }
@@ -48,6 +49,26 @@ pub(crate) enum Residue {
     /// Those that rules and presets ask for.
     Requested,
     Nothing,
+}
+
+/// The limits that the supervisor enforces in a run: those of time and output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SupervisedLimits {
+    OfPolicy,
+    /// Only this one, for a test.
+    Only(Option<Limit>),
+}
+
+impl SupervisedLimits {
+    fn apply(self, argv: &mut Argv) {
+        if let SupervisedLimits::Only(tested) = self {
+            argv.supervised.retain_mut(|(limit, _)| {
+                let tested = tested.filter(|tested| tested.kind() == limit.kind());
+                *limit = tested.unwrap_or(*limit);
+                tested.is_some()
+            });
+        }
+    }
 }
 
 /// The program that asks for a run: the command line, or a program that embeds this library.
@@ -139,7 +160,8 @@ enum Aim {
 
 impl Sandbox {
     pub(crate) fn new(host: Host, session: Session, request: Request) -> Self {
-        Self { host, session, request, allow_root: false, residue: Residue::Requested, json: false }
+        let supervised = SupervisedLimits::OfPolicy;
+        Self { host, session, request, allow_root: false, residue: Residue::Requested, supervised, json: false }
     }
 
     /// Runs the command to its end. Starts again without the guard if the machine does not allow
@@ -148,6 +170,7 @@ impl Sandbox {
         let mut earlier = RetryState::default();
         loop {
             let mut prepared = self.prepare(front, Aim::Start, &mut earlier)?;
+            self.supervised.apply(&mut prepared.argv);
             let state = &prepared.judged.compiled.layers.state;
             let traces = (self.residue == Residue::Nothing)
                 .then(|| placeholders::leave_nothing(&self.host, state, &mut prepared.argv));
@@ -294,15 +317,6 @@ impl Sandbox {
         ready(&self.host, session, &judged.compiled, argv)
     }
 
-    /// Counts the output of the command, if it is limited. The output of a run that leaves nothing
-    /// is our own.
-    fn meter(&self, argv: &Argv, streams: &mut GivenStreams) -> Result<Option<Meter>, Diagnostic> {
-        let limits = argv.supervised.iter().map(|(limit, _)| limit);
-        let limit = limits.filter(|_| self.residue == Residue::Requested && !ablate::is_off(Mitigation::Limits));
-        let limit = limit.filter(|limit| limit.kind() == LimitKind::Output).map(|limit| limit.amount()).next();
-        limit.map(|limit| Meter::new(limit, streams)).transpose()
-    }
-
     /// Runs the command under a supervisor. When this returns, no process inside is alive, and the
     /// placeholders and traces are gone. Signals stay blocked during that time, so that no signal
     /// leaves placeholders behind.
@@ -324,7 +338,7 @@ impl Sandbox {
             return Ok(Conclusion::Changed(refusal(&format!("`{path}` is gone"))));
         }
         let mut streams = front.streams(prepared)?;
-        let meter = self.meter(argv, &mut streams)?;
+        let meter = meter(argv, &mut streams)?;
         let sheet = run_sheet(argv, &looked, self.json);
         let no_private = argv.guard.as_ref().is_none_or(|guard| guard.plan.links.is_empty());
         let request = Request { no_guard: argv.guard.is_none(), no_private, ..self.request.clone() };
@@ -348,6 +362,13 @@ impl Sandbox {
         report.finish(said, front);
         Ok(conclusion)
     }
+}
+
+/// Counts the output of the command, if it is limited.
+fn meter(argv: &Argv, streams: &mut GivenStreams) -> Result<Option<Meter>, Diagnostic> {
+    let limits = argv.supervised.iter().map(|(limit, _)| limit).filter(|_| !ablate::is_off(Mitigation::Limits));
+    let limit = limits.filter(|limit| limit.kind() == LimitKind::Output).map(|limit| limit.amount()).next();
+    limit.map(|limit| Meter::new(limit, streams)).transpose()
 }
 
 /// Ends the consent to a project file that is missing.

@@ -13,6 +13,7 @@ use crate::model::{Model, Namespace};
 use crate::policy::{AbsPath, Limit, LimitKind, Word, escape_for_display};
 
 use super::CheckResult;
+use super::limit_trial::TriedLimit;
 use super::probe::{ProbeProcess, ProbedLimits, name_of};
 
 /// One thing that is true of every process inside.
@@ -29,7 +30,7 @@ pub struct Fact {
 }
 
 impl Fact {
-    fn new(name: &str, expected: impl Into<String>, kernel: impl Into<String>) -> Self {
+    pub(super) fn new(name: &str, expected: impl Into<String>, kernel: impl Into<String>) -> Self {
         let (expected, kernel) = (expected.into(), kernel.into());
         let result = if expected == kernel { CheckResult::Ok } else { CheckResult::Mismatch };
         Self { name: name.to_owned(), expected, kernel, result, note: None }
@@ -55,6 +56,7 @@ pub(super) fn facts(
     model: &Model,
     inside: &ProbeProcess,
     host: &ProbeProcess,
+    tried: &[TriedLimit],
 ) -> Vec<Fact> {
     let policy = &compiled.policy;
     let (has_filter, has_scope) = match &argv.guard {
@@ -81,7 +83,8 @@ pub(super) fn facts(
     if has_scope || !policy.network.value {
         facts.push(Fact::refused("abstract sockets of the host", inside.socket, Some(host.socket)));
     }
-    facts.extend(argv.limits().map(|limit| limited(limit, &inside.limits)));
+    facts.extend(argv.limits().filter_map(|limit| limited(limit, &inside.limits)));
+    facts.extend(tried.iter().map(TriedLimit::fact));
     facts.push(environment(argv, model, inside));
     facts.push(Fact::new("other descriptors", "none", or_none(&inside.descriptors)));
     let shown = |path: &Option<AbsPath>| path.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
@@ -89,22 +92,16 @@ pub(super) fn facts(
     facts
 }
 
-/// A limit as the probe found it. A start that gets as far as the probe has had those of the cgroup
-/// compared by the supervisor.
-fn limited(limit: Limit, found: &ProbedLimits) -> Fact {
+/// A limit as the probe found it. `None` for one that is tried in a sandbox of its own.
+fn limited(limit: Limit, found: &ProbedLimits) -> Option<Fact> {
     let name = format!("limit: {}", limit.kind());
     let amount = |found: Option<u64>| found.map_or_else(|| "none".to_owned(), |amount| amount.to_string());
     let both = |[soft, hard]: [Option<u64>; 2]| match soft == hard {
         true => amount(soft),
         false => format!("{}, can be raised to {}", amount(soft), amount(hard)),
     };
-    let untested = |note: &str| Fact {
-        result: CheckResult::NotTestable,
-        note: Some(note.to_owned()),
-        ..Fact::new(&name, limit.value(), "not tried")
-    };
     let expected = limit.amount();
-    match limit.kind() {
+    Some(match limit.kind() {
         LimitKind::Processes => Fact::new(&name, expected.to_string(), both(found.processes)),
         LimitKind::FileSize => Fact::new(&name, expected.to_string(), both(found.file_size)),
         // The kernel gives whole pages.
@@ -112,12 +109,13 @@ fn limited(limit: Limit, found: &ProbedLimits) -> Fact {
             let expected = expected.next_multiple_of(found.page.max(1));
             Fact::new(&name, expected.to_string(), amount(found.tmp))
         }
-        LimitKind::Time => untested("the supervisor enforces it: the test would take that long"),
-        LimitKind::Output => untested("the supervisor enforces it, and does not count the report of the probe"),
+        LimitKind::Time | LimitKind::Output => return None,
+        // Unless the supervisor read this limit from the cgroup, no probe was started.
         LimitKind::Memory | LimitKind::Cpus => {
-            untested("the supervisor has compared it with the cgroup before the start")
+            let in_cgroup = format!("{} in the cgroup", limit.value());
+            Fact::new(&name, in_cgroup.clone(), in_cgroup)
         }
-    }
+    })
 }
 
 fn possible_or_error(errno: i32) -> String {

@@ -5,6 +5,7 @@
 //! counts only where the same user gets another answer to the same question on the host.
 
 mod facts;
+pub mod limit_trial;
 pub mod probe;
 mod promises;
 
@@ -19,6 +20,7 @@ use crate::model::{Model, ModelError, ModelFiles};
 use crate::policy::{AbsPath, Origin, places};
 
 pub use facts::Fact;
+use limit_trial::TriedLimit;
 use probe::{EMPTY, ProbeAnswer, ProbeAnswers, ProbeOperation, ProbedKind, Questions, name_of};
 use promises::{Claim, Promise};
 
@@ -133,14 +135,15 @@ pub fn examination(
 }
 
 impl Examination {
-    /// Compares the answers with the promises. `None` unless each question has an answer on both
-    /// sides.
+    /// Compares the answers with the promises, and adds the limits that were `tried`. `None` unless
+    /// each question has an answer on both sides.
     pub fn judge(
         &self,
         compiled: &Compiled,
         argv: &Argv,
         inside: &ProbeAnswers,
         host: &ProbeAnswers,
+        tried: &[TriedLimit],
     ) -> Option<Verification> {
         if [inside, host].iter().any(|side| side.answers.len() != self.promises.len()) {
             return None;
@@ -148,7 +151,7 @@ impl Examination {
         let answers = inside.answers.iter().zip(&host.answers);
         let judged = self.promises.iter().zip(answers);
         let checks: Vec<Check> = judged.filter_map(|(one, (inside, host))| check(one, inside, host)).collect();
-        let facts = facts::facts(compiled, argv, &self.model, &inside.process, &host.process);
+        let facts = facts::facts(compiled, argv, &self.model, &inside.process, &host.process, tried);
         let mut summary = Summary::default();
         for result in checks.iter().map(|check| check.result).chain(facts.iter().map(|fact| fact.result)) {
             match result {

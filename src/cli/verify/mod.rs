@@ -1,5 +1,6 @@
 //! `agent-sandbox verify`: runs a probe in a real sandbox and judges its answers.
 
+mod limit_trial;
 mod table;
 
 use std::ffi::OsString;
@@ -12,13 +13,14 @@ use std::process::{Command, ExitCode, Stdio};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
+use crate::audit::verify::limit_trial::{self as limits, TriedLimit};
 use crate::audit::verify::probe::{self, ProbeAnswers, Questions};
 use crate::audit::verify::{self, Examination, Verification};
 use crate::compile::Compiled;
 use crate::compile::lower::Argv;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{Host, Session};
-use crate::launch::{Ending, GivenStreams, Prepared, Ran, Residue, Sandbox};
+use crate::launch::{Ending, GivenStreams, Prepared, Ran, Residue, Sandbox, SupervisedLimits};
 use crate::policy::{AbsPath, places};
 use crate::sys::fd;
 use crate::trust::Judged;
@@ -27,6 +29,7 @@ use super::answer::{self, Answered, CliError};
 use super::args::{self, MountArgs, PolicyArgs};
 use super::output::Output;
 use super::run::{self, Terminal};
+use limit_trial::{Trial, limits_to_try, try_limit};
 
 /// Start a real sandbox and test each rule in it against the kernel
 ///
@@ -35,7 +38,8 @@ use super::run::{self, Terminal};
 /// undo its own confinement. The answers are compared with the policy and with an independent model
 /// of bwrap's command line. A refusal counts only where the host itself would have allowed the
 /// same; otherwise it is reported as not testable. `--quiet` shows only tests that failed or are
-/// not possible, and the total. Nothing is written, and nothing stays on the host.
+/// not possible, and the total. Nothing is written, and nothing stays on the host. A limit of time
+/// or output is tried in a second sandbox, with a small limit in its place.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct VerifyArgs {
@@ -66,7 +70,8 @@ pub(super) fn run(
     arguments: &VerifyArgs,
     output: &Output,
 ) -> Result<ExitCode, CliError> {
-    let sandbox = Sandbox { residue: Residue::Nothing, ..run::sandbox(host, options, output)? };
+    let sandbox = run::sandbox(host, options, output)?;
+    let sandbox = Sandbox { residue: Residue::Nothing, supervised: SupervisedLimits::Only(None), ..sandbox };
     let mut attempt = None;
     let mut streams = |prepared: &Prepared| {
         // An earlier attempt, which could not have a guard, still listens under the same name.
@@ -90,7 +95,17 @@ pub(super) fn run(
             return Ok(ExitCode::FAILURE);
         }
     }
-    let verification = attempt.ok_or(CliError::Reported)?.conclude()?;
+    // A trial is a run of its own, with a supervisor of its own.
+    drop(supervisor);
+    let attempt = attempt.ok_or(CliError::Reported)?;
+    let mut tried = Vec::new();
+    for limit in limits_to_try(&attempt.compiled) {
+        match try_limit(&sandbox, limit)? {
+            Trial::Tried(end) => tried.push(end),
+            Trial::Killed(supervisor, killed) => return Ok(supervisor.conclude(killed)),
+        }
+    }
+    let verification = attempt.conclude(&tried)?;
     let text = |found: &Verification, paint| table::verification(found, options.quiet, paint);
     output.print_value(&verification, arguments.json, text)?;
     Ok(answer::exit_code(verification.holds))
@@ -139,13 +154,13 @@ impl Attempt {
         Ok((Self { examination, compiled, argv, on_host, report, _listener: listener }, streams))
     }
 
-    fn conclude(mut self) -> Result<Verification, Diagnostic> {
+    fn conclude(mut self, tried: &[TriedLimit]) -> Result<Verification, Diagnostic> {
         let mut text = Vec::new();
         let read = self.report.rewind().and_then(|()| self.report.read_to_end(&mut text));
         let inside = read
             .and_then(|_| Ok(serde_json::from_slice(&text)?))
             .map_err(|e| cannot_verify(&format!("the report of the probe: {}", reason(&e))))?;
-        let verification = self.examination.judge(&self.compiled, &self.argv, &inside, &self.on_host);
+        let verification = self.examination.judge(&self.compiled, &self.argv, &inside, &self.on_host, tried);
         verification.ok_or_else(|| cannot_verify("the probe did not answer each question"))
     }
 }
@@ -174,4 +189,10 @@ pub(super) fn answer(on_host: bool, output: &Output) -> Answered {
         .and_then(|_| probe::answer(&serde_json::from_slice(&text)?, on_host))
         .and_then(|answers| Ok(serde_json::to_vec(&answers)?));
     output.print(&answers.map_err(|e| cannot_verify(&reason(&e)))?)
+}
+
+/// The subcommand `__verify --exceed`.
+pub(super) fn exceed() -> Answered {
+    limits::exceed().map_err(|e| cannot_verify(&reason(&e)))?;
+    Ok(true)
 }
