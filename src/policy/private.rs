@@ -8,6 +8,10 @@ use crate::policy::{AbsPath, places, sha256};
 pub struct PrivateFile {
     pub format: FileFormat,
     pub leaving: &'static [LeavingKey],
+    /// Keys that a copy gets if neither it nor the host's file has them.
+    pub inside: &'static [InsideKey],
+    /// Keys in which the program counts. A change of one is not reported.
+    pub counters: &'static [KeyPattern],
     /// The variable by which the program finds the file. The variable names the copy, for a program
     /// that would rename a new file over the path: at a link it would get EBUSY.
     pub variable: Option<&'static str>,
@@ -17,7 +21,16 @@ pub struct PrivateFile {
 pub const MAX_BYTES: u64 = 1 << 20;
 
 /// A private file that a user names: nothing leaves it.
-pub static OF_USER: PrivateFile = PrivateFile { format: FileFormat::ByName, leaving: &[], variable: None };
+pub static OF_USER: PrivateFile = PrivateFile::new(FileFormat::ByName, &[]);
+
+impl PrivateFile {
+    pub const fn new(format: FileFormat, leaving: &'static [LeavingKey]) -> Self {
+        Self { format, leaving, inside: &[], counters: &[], variable: None }
+    }
+}
+
+/// The parts of a key; `*` stands for the name of a branch, and for any name in a counter.
+pub type KeyPattern = &'static [&'static str];
 
 /// The syntax of a private file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +47,18 @@ pub enum FileFormat {
 /// a remote only if the host's file has it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LeavingKey {
-    /// The parts of the key; `*` stands for the name of a branch.
-    pub key: &'static [&'static str],
+    pub key: KeyPattern,
     pub value: LeavingValue,
     /// Why the key is harmless.
+    pub why: &'static str,
+}
+
+/// A setting without which the program does not work in a sandbox.
+#[derive(Debug, PartialEq, Eq)]
+pub struct InsideKey {
+    pub key: KeyPattern,
+    /// As the format spells it.
+    pub value: &'static str,
     pub why: &'static str,
 }
 

@@ -238,6 +238,8 @@ pub struct Refinements {
     pub mask: Mask,
     /// A missing path is blocked only where its folder exists (SPEC M6).
     pub needs_parent: bool,
+    /// The rule applies only if nothing is at the path (SPEC P17).
+    pub only_missing: bool,
     /// A missing path is blocked only where one of these paths of the home exists (SPEC M6).
     /// Without any, always.
     pub in_use: &'static [&'static str],

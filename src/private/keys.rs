@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::formats::{Entries, Key, KeyChanges, Syntax, Values};
 use crate::policy::PrivateFile;
-use crate::policy::private::{LeavingKey, LeavingValue};
+use crate::policy::private::{KeyPattern, LeavingKey, LeavingValue};
 
 /// The longest value that leaves, in bytes.
 const LONGEST: usize = 1000;
@@ -21,6 +21,24 @@ pub(super) fn may_leave(file: &PrivateFile, syntax: Syntax, key: &Key, values: &
 
 fn listed(file: &PrivateFile, key: &Key) -> Option<&'static LeavingKey> {
     file.leaving.iter().find(|listed| matches(listed, key))
+}
+
+/// Whether a change needs no report: a key that the copy got from us, or one in which the program
+/// counts.
+pub(super) fn is_unremarkable(file: &PrivateFile, (Key(parts), values): &(Key, Values)) -> bool {
+    let is_part = |(part, found): (&&str, &Vec<u8>)| *part == "*" || part.as_bytes() == found.as_slice();
+    let is = |key: KeyPattern| key.len() == parts.len() && key.iter().zip(parts).all(is_part);
+    let is_value = |value: &str| matches!(values.as_slice(), [found] if found == value.as_bytes());
+    file.counters.iter().any(|key| is(key)) || file.inside.iter().any(|own| is(own.key) && is_value(own.value))
+}
+
+/// The keys that `copy` must get, if neither it nor the host's file has them.
+pub(super) fn missing_inside(file: &PrivateFile, copy: &Entries) -> KeyChanges {
+    let own = file.inside.iter().map(|own| {
+        let key = Key(own.key.iter().map(|part| part.as_bytes().to_vec()).collect());
+        (key, vec![own.value.as_bytes().to_vec()])
+    });
+    own.filter(|(key, _)| !copy.contains_key(key)).collect()
 }
 
 /// Takes back what would leave by halves. An emptied copy lost other keys as well, so the command

@@ -226,6 +226,7 @@ impl FileSync<'_> {
                 }
             }
         }
+        let text = self.with_inside_keys(link, text);
         // The copy comes first: with the new base and the old copy, the host's changes would look
         // like changes of the command that take them back.
         if copy.as_deref() != Some(&text) || base.is_none() {
@@ -235,6 +236,17 @@ impl FileSync<'_> {
             self.store.note(&self.about(link)?, host)?;
         }
         Ok(())
+    }
+
+    /// `text` with the keys without which the program does not work here. A text that cannot be
+    /// parsed stays as it is.
+    fn with_inside_keys(&self, link: &PlannedLink, text: Vec<u8>) -> Vec<u8> {
+        let syntax = self.syntax(link, &[&text]);
+        let missing = syntax.read(&text).map(|copy| keys::missing_inside(link.file, &copy)).unwrap_or_default();
+        if missing.is_empty() || syntax == Syntax::Opaque {
+            return text;
+        }
+        merge::apply(syntax, &text, &missing, self.git.as_ref()).unwrap_or(text)
     }
 
     fn about(&self, link: &PlannedLink) -> io::Result<About> {
@@ -277,7 +289,8 @@ impl FileSync<'_> {
         let entries = |text| syntax.read(text).unwrap_or_default();
         let (was, outside) = (entries(&base), entries(host));
         let changes = merge::changes(&was, &inside);
-        let (leaving, kept) = leaving(link, syntax, changes, &was, &outside);
+        let (leaving, mut kept) = leaving(link, syntax, changes, &was, &outside);
+        kept.retain(|change| !keys::is_unremarkable(link.file, change));
         // git reads `config.worktree` only where the user has switched it on.
         let may_write = file.is_some() || syntax != Syntax::Git;
         if !leaving.is_empty() && may_write {

@@ -113,7 +113,7 @@ fn links_lead_to_what_shows_in_a_private_home(place: &Place) {
 // SPEC O2
 fn private_files_work_in_a_private_home(place: &Place) {
     place.write("home/.codex/config.toml", "approval_policy = \"on-request\"\n");
-    let script = "echo 'model = \"m\"' >>~/.codex/config.toml; echo 'notify = [\"x\"]' >>~/.codex/config.toml";
+    let script = "sed -i --follow-symlinks '1i model = \"m\"\\nnotify = [\"x\"]' ~/.codex/config.toml";
     succeeded(run(place, &["--home=private", "--", "sh", "-c", script]));
     let text = fs::read_to_string(place.home().join(".codex/config.toml")).unwrap();
     assert!(text.contains("model = \"m\"") && !text.contains("notify"), "{text}");

@@ -18,6 +18,8 @@ for_both!(
     a_file_that_the_host_replaces_meanwhile_loses_no_change,
     settings_of_agents_stay_and_a_few_keys_reach_the_host,
     in_a_new_home_the_keys_make_the_file,
+    codex_starts_no_server_unless_the_user_wants_it,
+    a_key_in_which_a_program_counts_is_not_reported,
     trust_in_a_planted_project_stays_inside,
     without_the_guard_a_private_file_is_read_only_with_a_warning,
     a_symlink_in_its_place_is_read_only_with_a_warning,
@@ -203,6 +205,9 @@ END
     assert!(again.contains("trust_level = \"trusted\"") && again.contains("skipDangerous"), "{again}");
 }
 
+/// The end of a copy of Codex's settings.
+const NO_DAEMON: &str = "[features]\ndaemon_auto_start = false\n";
+
 fn in_a_new_home_the_keys_make_the_file(place: &Place) {
     fs::create_dir_all(place.home().join(".codex")).unwrap();
     place.give_away();
@@ -210,10 +215,45 @@ fn in_a_new_home_the_keys_make_the_file(place: &Place) {
     shell(place, "printf 'model = \"m\"\\nnotify = [\"evil\"]\\n' >~/.codex/config.toml");
     assert_eq!(fs::read_to_string(&file).unwrap(), "model = \"m\"\n");
     assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o600);
-    assert_eq!(shell(place, "cat ~/.codex/config.toml"), "model = \"m\"\nnotify = [\"evil\"]\n");
+    let inside = format!("model = \"m\"\nnotify = [\"evil\"]\n\n{NO_DAEMON}");
+    assert_eq!(shell(place, "cat ~/.codex/config.toml"), inside);
     fs::remove_file(&file).unwrap();
-    assert_eq!(shell(place, "cat ~/.codex/config.toml"), "notify = [\"evil\"]\n", "the user removed the model");
+    let inside = format!("notify = [\"evil\"]\n\n{NO_DAEMON}");
+    assert_eq!(shell(place, "cat ~/.codex/config.toml"), inside, "the user removed the model");
     assert!(!file.exists(), "and it does not come back");
+}
+
+/// With its server in a process of its own, Codex would install a program in the host's home.
+// SPEC Q11
+fn codex_starts_no_server_unless_the_user_wants_it(place: &Place) {
+    place.write("home/.codex/config.toml", "# mine\nmodel = \"m\"\n");
+    let output = run(place, &["--", "sh", "-c", "cat ~/.codex/config.toml; mkdir ~/.codex/packages/x"]);
+    assert_eq!(stdout(&output), format!("# mine\nmodel = \"m\"\n\n{NO_DAEMON}"));
+    assert!(stderr(&output).contains("Read-only file system") && !stderr(&output).contains("private-kept"));
+    let host = place.home().join(".codex/config.toml");
+    assert_eq!(fs::read_to_string(&host).unwrap(), "# mine\nmodel = \"m\"\n");
+    assert!(!place.home().join(".codex/packages").exists());
+    // The command may change it, and so may the host.
+    let script = "sed -i --follow-symlinks s/false/true/ ~/.codex/config.toml";
+    assert!(stderr(&run(place, &["--", "sh", "-c", script])).contains("daemon_auto_start"));
+    assert!(shell(place, "cat ~/.codex/config.toml").contains("daemon_auto_start = true"));
+    place.agent_sandbox().args(["private", "forget", "--project"]).arg(place.project()).output().unwrap();
+    fs::write(&host, "[features]\ndaemon_auto_start = true\n").unwrap();
+    assert_eq!(shell(place, "cat ~/.codex/config.toml"), "[features]\ndaemon_auto_start = true\n");
+}
+
+// SPEC Q5
+fn a_key_in_which_a_program_counts_is_not_reported(place: &Place) {
+    place.write("home/.codex/config.toml", "model = \"m\"\n");
+    let count = |number: u32| {
+        let script = format!(
+            "printf '[tui.model_availability_nux]\n\"gpt-6\" = {number}\n[notice]\nx = true\n' >~/.codex/config.toml"
+        );
+        stderr(&run(place, &["--", "sh", "-c", &script]))
+    };
+    let first = count(1);
+    assert!(first.contains("notice") && !first.contains("nux"), "{first}");
+    assert_eq!(count(2), "");
 }
 
 /// Codex starts the servers that the file of a trusted project names.
@@ -343,7 +383,8 @@ fn a_file_that_is_too_large_is_read_only_with_a_warning(place: &Place) {
         run(place, &["--", "sh", "-c", "git config a.b c; echo x >>.git/config; echo '# x' >>~/.codex/config.toml"]);
     is_read_only(&output, "is read-only: it is larger than 1 MiB");
     assert_eq!(config(place), before);
-    assert_eq!(shell(place, "cat ~/.codex/config.toml"), "# x\n", "other files have their copies");
+    let expected = format!("{NO_DAEMON}# x\n");
+    assert_eq!(shell(place, "cat ~/.codex/config.toml"), expected, "other files have their copies");
 }
 
 /// Nothing leaves at its end, but the copy stays, and the next run finishes it.
@@ -493,7 +534,7 @@ fn a_private_file_in_use_by_another_project_is_kept_and_reported(place: &Place) 
     place.write(other.join(".agent-sandbox.toml"), "");
     let mut command = crate::sandbox::sandbox(place);
     command.current_dir(&other);
-    let waiting = Waiting::start(command, other, "echo 'x = 1' >>~/.codex/config.toml");
+    let waiting = Waiting::start(command, other, "sed -i --follow-symlinks '1i x = 1' ~/.codex/config.toml");
     let change = ["--", "sh", "-c", "sed -i --follow-symlinks s/old/new/ ~/.codex/config.toml"];
     let first = run_of(place, &change);
     assert!(stderr(&first).contains("warning[private-not-written]") && stderr(&first).contains("another run uses it"));

@@ -15,6 +15,9 @@ impl Resolver<'_> {
         if rule.refinements.only_shows && kind.is_none() {
             return;
         }
+        if rule.refinements.only_missing && kind.is_some() && !self.stands(&path) {
+            return;
+        }
         let Some(kind) = self.kind_at_start(rule, &path, kind) else { return self.nothing_at(rule, path, &links) };
         if rule.shows_socket && kind == FileKind::Directory {
             let message =

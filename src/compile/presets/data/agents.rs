@@ -93,7 +93,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.claude/keybindings.json"),
             ],
         ),
-        group("Claude Code", "Claude Code: `local` holds the program of older installers", &[ro("~/.claude/local")]),
+        group("Claude Code", "Claude Code: `local` holds the program of older installers", &[ro("~/.claude/local/").blocked()]),
         group(
             "Claude Code",
             "Claude Code: jobs that a daemon outside picks up",
@@ -125,20 +125,24 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group("Codex", "Codex, \"Rules\": commands that need no question", &[ro("~/.codex/rules/").blocked()]),
         group("Codex", "Codex, \"Subagents\": with MCP servers", &[ro("~/.codex/agents/").blocked()]),
         group("Codex", "Codex, \"Custom Prompts\"", &[ro("~/.codex/prompts/").blocked()]),
-        // Codex fills `skills` at each start, with four lines of errors where it cannot.
-        group("Codex", "Codex, \"Agent Skills\"", &[ro("~/.codex/skills")]),
+        // Codex fills `skills` at each start, and prints four lines of errors if it cannot.
+        group(
+            "Codex",
+            "Codex, \"Agent Skills\"",
+            &[ro("~/.codex/skills"), exclude("~/.codex/skills/").fresh_if_missing()],
+        ),
         group("Codex", "Codex, \"Plugins\"", &[ro("~/.codex/plugins/").blocked()]),
         group(
             "Codex",
             "Codex, \"AGENTS.md\": instructions",
             &[ro("~/.codex/AGENTS.md"), ro("~/.codex/AGENTS.override.md")],
         ),
-        // In a new home Codex 0.169 installs the server that its terminal talks to in `packages`,
-        // and ends with EROFS where it cannot: a missing folder can be created, and is reported.
+        // Codex 0.169 would install the server to which its terminal talks in `packages`. A key of
+        // the private `config.toml` keeps it from that.
         group(
             "Codex",
             "Codex: the standalone installer keeps the program in `packages`",
-            &[ro("~/.codex/bin/").blocked(), ro("~/.codex/packages")],
+            &[ro("~/.codex/bin/").blocked(), ro("~/.codex/packages/").blocked()],
         ),
         group("pi", "pi, README, \"Sessions\"", &[rw("~/.pi"), rw("~/.pi/agent").create_for("pi")]),
         group(

@@ -118,6 +118,7 @@ pub struct PresetEntry {
     pub except: &'static [&'static str],
     pub mask: Mask,
     pub needs_parent: bool,
+    pub only_missing: bool,
     pub in_use: &'static [&'static str],
     pub moved_aside: bool,
     /// The program that needs the path to exist; `*` stands for every program.
@@ -136,6 +137,7 @@ const fn entry(access: Access, path: &'static str) -> PresetEntry {
         except: &[],
         mask: Mask::Denied,
         needs_parent: false,
+        only_missing: false,
         in_use: &[],
         moved_aside: false,
         create_for: None,
@@ -212,6 +214,11 @@ impl PresetEntry {
     /// An empty, writable folder of the sandbox's own, over a folder of the host (SPEC P17).
     const fn fresh(self) -> Self {
         Self { mask: Mask::Fresh, ..self }
+    }
+
+    /// An empty, writable folder of the sandbox's own at a missing path (SPEC P17).
+    const fn fresh_if_missing(self) -> Self {
+        Self { only_missing: true, ..self.blocked().fresh() }
     }
 
     /// Names that the pattern matches and the entry does not mean.

@@ -2,55 +2,61 @@
 //! of them is harmless (SPEC Q4). Trust, approval and warning switches are never among them, and no
 //! entry names a whole section, which may get keys that name commands.
 
-use crate::policy::private::{FileFormat, LeavingKey, LeavingValue, PrivateFile};
+use crate::policy::private::{FileFormat, InsideKey, KeyPattern, LeavingKey, LeavingValue, PrivateFile};
 
-const fn key(key: &'static [&'static str], value: LeavingValue, why: &'static str) -> LeavingKey {
+const fn key(key: KeyPattern, value: LeavingValue, why: &'static str) -> LeavingKey {
     LeavingKey { key, value, why }
 }
 
 /// No `remote.*`: with a bare repository in the project as `remote.x.url` and `branch.main.remote =
 /// x`, a plain `git push` of the user runs its hooks.
-pub(super) const GIT_CONFIG: PrivateFile = PrivateFile {
-    format: FileFormat::Git,
-    leaving: &[
+pub(super) const GIT_CONFIG: PrivateFile = PrivateFile::new(
+    FileFormat::Git,
+    &[
         key(&["branch", "*", "merge"], LeavingValue::Branch, "the branch of the remote that `git pull` merges"),
         key(&["branch", "*", "rebase"], LeavingValue::Rebase, "whether `git pull` rebases"),
         key(&["branch", "*", "description"], LeavingValue::Text, "a text that git shows"),
         key(&["branch", "*", "remote"], LeavingValue::KnownRemote, "one of the remotes that the user has set up"),
     ],
-    variable: None,
-};
+);
 
 /// Not `projects.*.trust_level`: a trusted project may name MCP servers, which Codex starts.
 pub(super) const CODEX_CONFIG: PrivateFile = PrivateFile {
-    format: FileFormat::Toml,
-    leaving: &[
-        key(&["model"], LeavingValue::Model, "the name of a model of the provider that the user has set up"),
-        key(&["model_reasoning_effort"], LeavingValue::Name, "how long the model thinks"),
-    ],
-    variable: None,
+    inside: &[InsideKey {
+        key: &["features", "daemon_auto_start"],
+        value: "false",
+        why: "the server would be installed in `~/.codex/packages`, from where Codex outside runs it",
+    }],
+    counters: &[&["tui", "model_availability_nux", "*"]],
+    ..PrivateFile::new(
+        FileFormat::Toml,
+        &[
+            key(&["model"], LeavingValue::Model, "the name of a model of the provider that the user has set up"),
+            key(&["model_reasoning_effort"], LeavingValue::Name, "how long the model thinks"),
+        ],
+    )
 };
 
 /// A theme may be the name of a file, so no value with a `/` or a `.` leaves.
-pub(super) const GEMINI_SETTINGS: PrivateFile = PrivateFile {
-    format: FileFormat::Json,
-    leaving: &[
+pub(super) const GEMINI_SETTINGS: PrivateFile = PrivateFile::new(
+    FileFormat::Json,
+    &[
         key(&["security", "auth", "selectedType"], LeavingValue::Name, "the way to sign in, one of a few words"),
         key(&["model", "name"], LeavingValue::Model, "the name of a model"),
         key(&["ui", "theme"], LeavingValue::Name, "the name of a set of colours"),
     ],
-    variable: None,
-};
+);
 
 /// Folders whose settings, hooks and servers Gemini CLI obeys.
-pub(super) const GEMINI_TRUSTED_FOLDERS: PrivateFile =
-    PrivateFile { format: FileFormat::Json, leaving: &[], variable: Some("GEMINI_CLI_TRUSTED_FOLDERS_PATH") };
+pub(super) const GEMINI_TRUSTED_FOLDERS: PrivateFile = PrivateFile {
+    variable: Some("GEMINI_CLI_TRUSTED_FOLDERS_PATH"),
+    ..PrivateFile::new(FileFormat::Json, &[])
+};
 
-pub(super) const CLAUDE_SETTINGS: PrivateFile = PrivateFile {
-    format: FileFormat::Json,
-    leaving: &[
+pub(super) const CLAUDE_SETTINGS: PrivateFile = PrivateFile::new(
+    FileFormat::Json,
+    &[
         key(&["model"], LeavingValue::Model, "the name of a model"),
         key(&["theme"], LeavingValue::Name, "the name of a set of colours"),
     ],
-    variable: None,
-};
+);
