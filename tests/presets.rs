@@ -518,6 +518,11 @@ fn every_entry_names_its_tool_and_its_source() {
         };
         rows.push([preset.name, effect, file.path, file.tool, file.source].map(str::to_owned));
     }
+    for (preset, known) in
+        PRESETS.iter().flat_map(|preset| preset.repositories.iter().map(move |known| (preset, known)))
+    {
+        rows.push([preset.name, "repositories watched", known.folder, known.tool, known.source].map(str::to_owned));
+    }
     rows.sort();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap();
     let widths: Vec<usize> = (0..5).map(width).collect();

@@ -49,6 +49,14 @@ const NO_PROGRAM: [(&str, &str, &str); 16] = [
     ("gpg", "", "allowedsignersfile revocationfile"),
 ];
 
+/// Settings that name a program at most if their value is neither a boolean nor a number.
+const SWITCHES: [(&str, &str); 4] = [
+    ("core", "fsmonitor longpaths untrackedcache quotepath"),
+    ("commit", "gpgsign"),
+    ("feature", "manyfiles"),
+    ("index", "version threads"),
+];
+
 impl ConfigEntry {
     /// Whether the value can name no program, with the key in `section`.
     pub(crate) fn names_no_program(&self, section: &str) -> bool {
@@ -56,10 +64,17 @@ impl ConfigEntry {
         self.is_listed(section, tables.as_flattened()) && !runs_helper(&self.value)
     }
 
-    /// Whether git writes it into a new repository, and it can name no program.
+    /// Whether git or an agent writes it into a new repository, and it can name no program.
     pub(crate) fn is_of_a_new_repository(&self) -> bool {
         let table = NO_PROGRAM.map(|(known, written, _)| (known, written));
-        self.is_listed(&self.section, &table) && !runs_helper(&self.value)
+        self.is_listed(&self.section, &table) && !runs_helper(&self.value) || self.is_switch()
+    }
+
+    /// Whether it switches something on or off that runs no program of a repository's choice.
+    fn is_switch(&self) -> bool {
+        let is_number = !self.value.is_empty() && self.value.iter().all(u8::is_ascii_digit);
+        let is_switch = is_number || [&b"true"[..], b"false"].contains(&self.value.as_slice());
+        is_switch && self.subsection.is_none() && self.is_listed(&self.section, &SWITCHES)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reports what a run left behind that its user should know of (SPEC section 12), and undoes what
 //! would make git on the host run something.
 
+mod agent_repositories;
 mod doubts;
 mod git_dir_links;
 mod git_state;
@@ -40,6 +41,7 @@ use crate::policy::rule::{Access, Exactness, LayerKind, Rule};
 use crate::sys::ablate::{self, Mitigation};
 use crate::trust;
 
+use agent_repositories::AgentRepositories;
 use git_dir_links::Closed;
 use git_state::GitStateWatch;
 use held::Held;
@@ -74,6 +76,7 @@ pub struct RunWatch {
     keys: Vec<KeyWatch>,
     repository: Option<RepositoryWatch>,
     nested: Option<NestedWatch>,
+    agent_repositories: AgentRepositories,
     git_state: Option<GitStateWatch>,
     stale: StaleWatch,
     unfinished: UnfinishedWatch,
@@ -138,6 +141,7 @@ impl RunWatch {
             repository: repository
                 .map(|repository| RepositoryWatch::start(host, repository, &project.git_nested.kept_within)),
             nested,
+            agent_repositories: AgentRepositories::start(host, compiled),
             git_state,
             stale,
             unfinished: UnfinishedWatch::start(host, project),
@@ -178,6 +182,9 @@ impl RunWatch {
             let replaced = LazyCell::new(|| replaced::all(self, host));
             let could_be_changed = |path: &AbsPath| plan.view(path) == View::HostRw || replaced.contains(path);
             nested.finish(plan, &could_be_changed, &mut held);
+        }
+        if !ablate::is_off(Mitigation::NestedRepositories) {
+            self.agent_repositories.finish(&mut held);
         }
         // A closed repository is open again by now.
         if !ablate::is_off(Mitigation::Reports) {

@@ -20,7 +20,7 @@
 use super::VariableEffect::Keep;
 use super::agent_files::AGENT_FILES;
 use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS, GEMINI_TRUSTED_FOLDERS};
-use super::{BuiltinPreset, PresetEntry, exclude, group, ro, rw, variables};
+use super::{AgentRepository, BuiltinPreset, PresetEntry, exclude, group, ro, rw, variables};
 
 /// Mixes state (projects, sessions, the account) with MCP servers, so it can be neither split nor
 /// closed without losing state. 1.0 writes it in place; 2.1 makes a new file beside it and renames
@@ -31,6 +31,24 @@ const CLAUDE_JSON: PresetEntry = PresetEntry {
     second_place_var: Some("CLAUDE_CONFIG_DIR"),
     ..rw("~/.claude.json").create_for("claude").content("{}\n")
 };
+
+const REPOSITORIES: &[AgentRepository] = &[
+    AgentRepository {
+        tool: "opencode",
+        source: "opencode, \"Config\", `snapshot`: it adds the project to a repository before each change",
+        folder: "~/.local/share/opencode/snapshot",
+    },
+    AgentRepository {
+        tool: "opencode",
+        source: "opencode: clones that it made",
+        folder: "~/.local/share/opencode/repos",
+    },
+    AgentRepository {
+        tool: "Gemini CLI",
+        source: "Gemini CLI, \"Checkpointing\": it commits the project to a repository",
+        folder: "~/.gemini/history",
+    },
+];
 
 pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
     groups: &[
@@ -93,7 +111,11 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.claude/keybindings.json"),
             ],
         ),
-        group("Claude Code", "Claude Code: `local` holds the program of older installers", &[ro("~/.claude/local/").blocked()]),
+        group(
+            "Claude Code",
+            "Claude Code: `local` holds the program of older installers",
+            &[ro("~/.claude/local/").blocked()],
+        ),
         group(
             "Claude Code",
             "Claude Code: jobs that a daemon outside picks up",
@@ -330,6 +352,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group("several agents", "Agent Skills: skills, plugins, subagents", &[ro("~/.agents")]),
     ],
     agent_files: AGENT_FILES,
+    repositories: REPOSITORIES,
     variables: &[
         variables(
             Keep,

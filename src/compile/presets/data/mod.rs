@@ -63,6 +63,7 @@ pub struct BuiltinPreset {
     pub variables: &'static [VariableGroup],
     pub injections: &'static [InjectionGroup],
     pub agent_files: &'static [AgentFile],
+    pub repositories: &'static [AgentRepository],
 }
 
 impl BuiltinPreset {
@@ -79,6 +80,7 @@ impl BuiltinPreset {
             variables: &[],
             injections: &[],
             agent_files: &[],
+            repositories: &[],
         }
     }
 
@@ -237,6 +239,15 @@ pub struct AgentFile {
     /// The agent reads this file instead of another one as soon as it exists. A file that the run
     /// created there is moved aside when the run ends (SPEC R1).
     pub is_preferred: bool,
+}
+
+/// A folder in which an agent keeps repositories, in the home. A command must not leave settings
+/// or hooks in them that git outside would obey (SPEC R10).
+#[derive(Clone, Copy, Debug)]
+pub struct AgentRepository {
+    pub tool: &'static str,
+    pub source: &'static str,
+    pub folder: &'static str,
 }
 
 /// The meaning of the keys in an agent's file.

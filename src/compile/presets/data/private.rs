@@ -48,10 +48,8 @@ pub(super) const GEMINI_SETTINGS: PrivateFile = PrivateFile::new(
 );
 
 /// Folders whose settings, hooks and servers Gemini CLI obeys.
-pub(super) const GEMINI_TRUSTED_FOLDERS: PrivateFile = PrivateFile {
-    variable: Some("GEMINI_CLI_TRUSTED_FOLDERS_PATH"),
-    ..PrivateFile::new(FileFormat::Json, &[])
-};
+pub(super) const GEMINI_TRUSTED_FOLDERS: PrivateFile =
+    PrivateFile { variable: Some("GEMINI_CLI_TRUSTED_FOLDERS_PATH"), ..PrivateFile::new(FileFormat::Json, &[]) };
 
 pub(super) const CLAUDE_SETTINGS: PrivateFile = PrivateFile::new(
     FileFormat::Json,
