@@ -191,8 +191,15 @@ const WRITABLE: &[&str] = &[
 ];
 
 /// Empty and writable, with any files of the host there.
-const OWN: &[&str] =
-    &["~/.claude/session-env/", "~/.claude/shell-snapshots/", "~/.gradle/daemon/", "~/.m2/mvnd/registry/"];
+const OWN: &[&str] = &[
+    "~/.claude/session-env/",
+    "~/.claude/shell-snapshots/",
+    "~/.codex/.tmp/",
+    "~/.codex/shell_snapshots/",
+    "~/.codex/tmp/",
+    "~/.gradle/daemon/",
+    "~/.m2/mvnd/registry/",
+];
 
 const READ_ONLY: &[&str] = &[
     "~/.claude/chrome/",
@@ -281,6 +288,18 @@ const READ_ONLY: &[&str] = &[
     "~/.codex/plugins/",
     "~/.codex/packages/",
     "~/.pi/agent/npm/",
+    "~/.claude/local/",
+    "~/.gemini/config/",
+    "~/.gemini/antigravity/skills/",
+    "~/.gemini/antigravity-cli/settings.json",
+    "~/.cursor/sandbox.json",
+    ".hg/requires",
+    ".kilocode/",
+    ".windsurf/",
+    "bin/activate-hermit",
+    "~/.cache/oh-my-posh/init.sh",
+    "~/.cache/prezto/",
+    "~/.cache/.bun/bin/",
     "~/.cache/fish/",
     "~/.cache/zsh/",
     "~/.cache/node/corepack/",
@@ -446,7 +465,8 @@ fn no_preset_relies_on_a_ro_to_show_what_one_excludes() {
         // At one path the `exclude` wins, and the `ro` blocks the path while it is missing.
         let is_around =
             |hidden: &PresetEntry| hidden.path != shown.path && Path::new(shown.path).starts_with(hidden.path);
-        let around = of(Access::Exclude).find(|(_, _, hidden)| is_around(hidden));
+        let mut hidden = of(Access::Exclude).filter(|(_, _, hidden)| !hidden.only_missing);
+        let around = hidden.find(|(_, _, hidden)| is_around(hidden));
         assert!(around.is_none(), "`ro` on {}", shown.path);
     }
 }

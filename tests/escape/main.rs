@@ -14,6 +14,7 @@ mod situations;
 
 mod scene;
 
+mod agent_repositories;
 mod autorun;
 mod bare;
 mod beside;

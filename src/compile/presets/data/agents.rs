@@ -67,7 +67,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.claude/statusline*"),
             ],
         ),
-        group("Claude Code", "Claude Code, \"Hooks\": settings name the scripts", &[ro("~/.claude/hooks/").blocked()]),
+        group("Claude Code", "Claude Code, \"Hooks\": settings name the scripts", &[ro("~/.claude/hooks").moved_aside()]),
         group("Claude Code", "Claude Code, \"Plugins\"", &[ro("~/.claude/plugins/").blocked()]),
         group("Claude Code", "Claude Code, \"Skills\"", &[ro("~/.claude/skills/").blocked()]),
         group(
@@ -114,7 +114,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Claude Code",
             "Claude Code: `local` holds the program of older installers",
-            &[ro("~/.claude/local/").blocked()],
+            &[ro("~/.claude/local").moved_aside()],
         ),
         group(
             "Claude Code",
@@ -142,7 +142,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Codex",
             "Codex, \"Hooks\": hooks.json and config.toml name the scripts",
-            &[ro("~/.codex/hooks.json").blocked(), ro("~/.codex/hooks/").blocked()],
+            &[ro("~/.codex/hooks.json").blocked(), ro("~/.codex/hooks").moved_aside()],
         ),
         group("Codex", "Codex, \"Rules\": commands that need no question", &[ro("~/.codex/rules/").blocked()]),
         group("Codex", "Codex, \"Subagents\": with MCP servers", &[ro("~/.codex/agents/").blocked()]),
@@ -153,7 +153,17 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Codex, \"Agent Skills\"",
             &[ro("~/.codex/skills"), exclude("~/.codex/skills/").fresh_if_missing()],
         ),
-        group("Codex", "Codex, \"Plugins\"", &[ro("~/.codex/plugins/").blocked()]),
+        group(
+            "Codex",
+            "Codex, \"Plugins\": `.tmp` holds the marketplaces that it has fetched",
+            &[ro("~/.codex/plugins/").blocked(), exclude("~/.codex/.tmp/").blocked().fresh()],
+        ),
+        // A session outside must not run a file that a command inside wrote.
+        group(
+            "Codex",
+            "Codex: commands source the snapshot of their session; `tmp/arg0` is on their PATH",
+            &[exclude("~/.codex/shell_snapshots").fresh(), exclude("~/.codex/tmp").fresh()],
+        ),
         group(
             "Codex",
             "Codex, \"AGENTS.md\": instructions",
@@ -164,7 +174,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Codex",
             "Codex: the standalone installer keeps the program in `packages`",
-            &[ro("~/.codex/bin/").blocked(), ro("~/.codex/packages/").blocked()],
+            &[ro("~/.codex/bin").moved_aside(), ro("~/.codex/packages").moved_aside()],
         ),
         group("pi", "pi, README, \"Sessions\"", &[rw("~/.pi"), rw("~/.pi/agent").create_for("pi")]),
         group(
@@ -238,7 +248,30 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 // An empty one is taken instead of `~/.env`.
                 ro("~/.gemini/.env").moved_aside(),
                 ro("~/.gemini/mcp-server-enablement.json"),
-                ro("~/.gemini/antigravity/mcp_config.json"),
+            ],
+        ),
+        group(
+            "Antigravity",
+            "Antigravity, \"MCP\", \"Hooks\", \"Plugins\", \"Skills\", \"Rules and Workflows\": shared by the editor and `agy`",
+            &[
+                ro("~/.gemini/config/").blocked(),
+                ro("~/.gemini/antigravity/mcp_config.json").blocked_in_parent(),
+                ro("~/.gemini/antigravity/hooks.json").blocked_in_parent(),
+                ro("~/.gemini/antigravity/plugins/").blocked_in_parent(),
+                ro("~/.gemini/antigravity/skills/").blocked_in_parent(),
+                ro("~/.gemini/antigravity/global_workflows/").blocked_in_parent(),
+            ],
+        ),
+        group(
+            "Antigravity",
+            "Antigravity CLI, \"Settings\": permissions, MCP servers, hooks; programs that it downloaded",
+            &[
+                ro("~/.gemini/antigravity-cli/settings.json").blocked_in_parent(),
+                ro("~/.gemini/antigravity-cli/mcp_config.json").blocked_in_parent(),
+                ro("~/.gemini/antigravity-cli/hooks.json").blocked_in_parent(),
+                ro("~/.gemini/antigravity-cli/plugins/").blocked_in_parent(),
+                ro("~/.gemini/antigravity-cli/skills/").blocked_in_parent(),
+                ro("~/.gemini/antigravity-cli/bin/").blocked_in_parent(),
             ],
         ),
         group(
@@ -285,8 +318,12 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         ),
         group(
             "Cursor",
-            "Cursor, \"permissions.json reference\"; `mcp enable`: what runs without a question",
-            &[ro("~/.cursor/permissions.json").blocked(), ro("~/.cursor/projects/*/mcp-approvals.json")],
+            "Cursor, \"permissions.json reference\", \"Sandbox\"; `mcp enable`: what runs without a question",
+            &[
+                ro("~/.cursor/permissions.json").blocked(),
+                ro("~/.cursor/sandbox.json").blocked(),
+                ro("~/.cursor/projects/*/mcp-approvals.json"),
+            ],
         ),
         group(
             "Cursor",

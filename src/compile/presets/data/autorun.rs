@@ -71,6 +71,8 @@ const GROUPS: &[Group] = &[
     group("Emacs", "GNU Emacs Manual, \"Directory Variables\"", &[ro(".dir-locals.el"), ro(".dir-locals-2.el")]),
     group("GDB, LLDB", "gdb(1), \"Auto-loading\"; lldb(1), CONFIGURATION FILES", &[ro(".gdbinit"), ro(".lldbinit")]),
     group("R", "R, `?Startup`: sourced from the working directory", &[ro(".Rprofile"), ro(".Renviron")]),
+    group("Octave", "GNU Octave, \"Startup Files\": run in the working directory", &[ro(".octaverc")]),
+    group("Hermit", "Hermit, \"Usage\": shells source it", &[ro("bin/activate-hermit"), ro("bin/hermit")]),
     group(
         "irb, Pry, IEx, GHCi, OCaml, pdb",
         "their manuals, start-up files: obeyed in the working directory",
@@ -137,7 +139,12 @@ const GROUPS: &[Group] = &[
         &[ro(".gitmodules"), ro(".gitconfig")],
     ),
     // Other version control
-    group("Mercurial", "hgrc(5): hooks, aliases, extensions", &[ro(".hg/hgrc"), ro(".hg/hgrc-not-shared")]),
+    // With `shared` among the requirements, `sharedpath` leads to settings elsewhere.
+    group(
+        "Mercurial",
+        "hgrc(5): hooks, aliases, extensions; `hg help internals.requirements`",
+        &[ro(".hg/hgrc"), ro(".hg/hgrc-not-shared"), ro(".hg/requires"), ro(".hg/sharedpath")],
+    ),
     group(
         "Jujutsu",
         "jj, \"Config files\": aliases, editors, diff tools of the repository",
@@ -146,7 +153,7 @@ const GROUPS: &[Group] = &[
     group(
         "Sapling",
         "Sapling, `sl help config`: hooks, aliases, extensions; in a git repository `.git/sl`",
-        &[ro(".sl/config"), ro(".git/sl/config")],
+        &[ro(".sl/config"), ro(".sl/requires"), ro(".sl/sharedpath"), ro(".git/sl/config")],
     ),
     // Agents. `CLAUDE.md` is text that the project keeps and the agent edits; it runs nothing.
     group("several agents", "Model Context Protocol: servers of the project", &[ro(".mcp.json")]),
@@ -180,8 +187,25 @@ const GROUPS: &[Group] = &[
     ),
     group("several agents", "Agent Skills: `.agents/skills`", &[ro(".agents")]),
     group("Gemini CLI", "Gemini CLI, \"Configuration\": project settings", &[ro(".gemini")]),
-    group("Copilot CLI", "GitHub Copilot, \"Using hooks\": `.github/hooks`", &[ro(".github/hooks")]),
+    group(
+        "Copilot CLI",
+        "GitHub Copilot, \"Using hooks\", \"Adding MCP servers\"",
+        &[ro(".github/hooks"), ro(".github/mcp.json"), ro(".copilot")],
+    ),
     group("Roo Code", "Roo Code, \"Using MCP\": `.roo/mcp.json`", &[ro(".roo/mcp.json")]),
+    group("Kilo Code", "Kilo Code, \"Using MCP\", \"Workflows\"", &[ro(".kilocode"), ro(".kilo")]),
+    group("Antigravity", "Antigravity, \"Hooks\", \"Skills\": the older name of `.agents`", &[ro(".agent")]),
+    group("Factory", "Factory, \"MCP\", \"Hooks\", \"Custom droids\"", &[ro(".factory")]),
+    group("Junie", "JetBrains Junie, \"MCP\", \"Guidelines\"", &[ro(".junie")]),
+    group("Amazon Q", "Amazon Q Developer CLI, \"MCP configuration\", \"Custom agents\"", &[ro(".amazonq")]),
+    group("Trae", "Trae, \"MCP\", \"Rules\"", &[ro(".trae")]),
+    group("Continue", "Continue, \"Configuration\": MCP servers of the workspace", &[ro(".continue")]),
+    group("Windsurf", "Windsurf, \"Workflows\", \"Hooks\"", &[ro(".windsurf")]),
+    group("Mistral Vibe", "Mistral Vibe, \"Configuration\": MCP servers, tools", &[ro(".vibe")]),
+    group("Grok CLI", "Grok CLI, README, \"Project settings\"", &[ro(".grok")]),
+    group("iFlow CLI", "iFlow CLI, \"Configuration\": project settings", &[ro(".iflow")]),
+    group("CodeBuddy", "CodeBuddy Code, \"Settings\": hooks, MCP servers", &[ro(".codebuddy")]),
+    group("Auggie", "Augment, \"Settings\": MCP servers, rules, commands", &[ro(".augment")]),
     group("Qwen Code", "Qwen Code, \"Configuration\": project settings", &[ro(".qwen")]),
     group("Kiro", "Kiro, \"Hooks\", \"MCP\", \"Steering\"", &[ro(".kiro")]),
     group(

@@ -242,7 +242,7 @@ pub struct AgentFile {
 }
 
 /// A folder in which an agent keeps repositories, in the home. A command must not leave settings
-/// or hooks in them that git outside would obey (SPEC R10).
+/// or hooks in them that git outside would obey (SPEC R18).
 #[derive(Clone, Copy, Debug)]
 pub struct AgentRepository {
     pub tool: &'static str,

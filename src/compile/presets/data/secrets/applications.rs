@@ -1,6 +1,6 @@
 //! Password managers, wallets, browsers, chat, mail, and other applications that keep sessions.
 
-use super::super::{Group, exclude, group};
+use super::super::{Group, exclude, group, ro};
 
 pub(super) const APPLICATIONS: &[Group] = &[
     group(
@@ -261,6 +261,10 @@ pub(super) const APPLICATIONS: &[Group] = &[
             exclude("~/.config/microsoft-edge"),
             exclude("~/.config/vivaldi"),
             exclude("~/.config/opera"),
+            exclude("~/.local/share/qutebrowser"),
+            exclude("~/.local/share/epiphany"),
+            exclude("~/.local/share/falkon"),
+            exclude("~/.config/falkon"),
         ],
     ),
     // `@caches` would open them.
@@ -273,6 +277,17 @@ pub(super) const APPLICATIONS: &[Group] = &[
             exclude("~/.cache/chromium"),
             exclude("~/.cache/BraveSoftware"),
             exclude("~/.cache/microsoft-edge"),
+            exclude("~/.cache/qutebrowser"),
+            exclude("~/.cache/epiphany"),
+        ],
+    ),
+    group(
+        "browsers of agents",
+        "chrome-devtools-mcp and playwright-mcp, README, \"User profile\"; Antigravity, \"Browser\"",
+        &[
+            exclude("~/.cache/chrome-devtools-mcp"),
+            exclude("~/.cache/ms-playwright/mcp-*"),
+            exclude("~/.gemini/antigravity-browser-profile"),
         ],
     ),
     // With the network on, a command reaches what listens on loopback. The token is all that
@@ -285,7 +300,7 @@ pub(super) const APPLICATIONS: &[Group] = &[
     group(
         "Claude Code",
         "Claude Code: lock files of its editor extensions hold the token of a WebSocket server",
-        &[exclude("~/.claude/ide")],
+        &[exclude("~/.claude/ide"), ro("~/.claude/ide").moved_aside()],
     ),
     group("code-server", "code-server, FAQ: the password is in config.yaml", &[exclude("~/.config/code-server")]),
     group(

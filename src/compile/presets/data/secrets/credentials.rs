@@ -1,6 +1,6 @@
 //! Keys and credentials of command-line tools, cloud providers, registries and version control.
 
-use super::super::{Group, exclude, group};
+use super::super::{Group, exclude, group, ro};
 use crate::policy::CredentialFile;
 
 pub(super) const CREDENTIALS: &[Group] = &[
@@ -359,6 +359,8 @@ pub(super) const CREDENTIALS: &[Group] = &[
         &[
             exclude("~/.git-credential-cache"),
             exclude("~/.cache/git/credential"),
+            // git outside gives passwords to the process that listens there.
+            ro("~/.cache/git/credential").moved_aside(),
             exclude("~/.gcm"),
             exclude("~/.gitcookies"),
         ],
