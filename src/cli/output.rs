@@ -34,10 +34,14 @@ const MOST_CHARACTERS: usize = 400;
 const PATIENCE: Duration = Duration::from_secs(5);
 const PIECE: usize = 4096;
 
-/// Ends an escape sequence that the command may have begun, switches to the first character set and
-/// the usual colours, leaves the alternate screen, and lets all lines and columns scroll. Otherwise
-/// the report could not be seen. The cursor stays where it is.
-const VISIBLE: &str = "\x18\x1b\\\x0f\x1b(B\x1b[m\x1b[?47l\x1b[?69l\x1b7\x1b[r\x1b8";
+/// Ends an escape sequence that the command may have begun, and the states in which a terminal does
+/// not show a report: switches from a printer to the screen, to the first character set, the usual
+/// colours, wrapped lines and a visible cursor, leaves the alternate screen, lets all lines and
+/// columns scroll, and stops reports of the mouse. The cursor stays where it is.
+const VISIBLE: &str = concat!(
+    "\x18\x1b\\\x0f\x1b(B\x1b[4i\x1b[m\x1b[4l\x1b[?7h\x1b[?25h",
+    "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?47l\x1b[?69l\x1b7\x1b[r\x1b8"
+);
 
 pub(super) struct Output {
     format: Format,

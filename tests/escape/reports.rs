@@ -12,6 +12,7 @@ use crate::support::binary;
 
 everywhere!("terminal-reset": stopping_the_terminal_before_the_report);
 for_everybody!("terminal-reset": leaving_the_terminal_changed, concealing_the_report, scrolling_the_report_away);
+for_everybody!("terminal-reset": sending_the_report_to_a_printer, cutting_the_lines_of_the_report);
 everywhere!(
     "kept-reports": killing_the_supervisor_before_the_report,
     killing_the_supervisor_before_private_files_are_done
@@ -65,6 +66,18 @@ fn concealing_the_report(scene: &Scene) -> Verdict {
 fn scrolling_the_report_away(scene: &Scene) -> Verdict {
     let ran = on_terminal(scene, "foreground", "region");
     Verdict::broken_if(!ran.value("visible").contains(REPORTED), ran.out)
+}
+
+// SPEC R9
+fn sending_the_report_to_a_printer(scene: &Scene) -> Verdict {
+    let ran = on_terminal(scene, "foreground", "printer");
+    Verdict::broken_if(!ran.value("visible").contains(REPORTED), ran.out)
+}
+
+// SPEC R9
+fn cutting_the_lines_of_the_report(scene: &Scene) -> Verdict {
+    let ran = on_terminal(scene, "foreground", "unwrapped");
+    Verdict::broken_if(!ran.value("visible").contains("before you open the project, enter it or commit"), ran.out)
 }
 
 // SPEC C15, A22

@@ -41,8 +41,11 @@ pub(super) fn is_reference(value: &str) -> bool {
 pub(super) fn npmrc(text: &str) -> String {
     let is_kept = |line: &&str| {
         let lower = line.to_ascii_lowercase();
-        let value = line.split_once('=').map(|(_, value)| value);
-        !OF_NPM.iter().any(|key| lower.contains(key)) || value.is_some_and(is_reference)
+        let (key, value) = lower.split_once('=').map_or((lower.as_str(), None), |(key, value)| (key, Some(value)));
+        // The key of a client certificate: `//registry.example/:key`.
+        let is_key = ["key", "\"key\""].contains(&key.trim()) || key.trim().ends_with(":key");
+        let is_secret = is_key || OF_NPM.iter().any(|key| lower.contains(key));
+        !is_secret || value.is_some_and(is_reference)
     };
     lines(text).filter(is_kept).collect()
 }
@@ -107,7 +110,7 @@ pub(super) fn properties(text: &str) -> Result<String, Unclear> {
         let key = key_of(setting)?;
         // A sentence in a comment is no setting.
         let is_setting = !is_comment || setting[key.len()..].trim_start().starts_with(['=', ':']);
-        if !is_setting || !names_credential(key) {
+        if !is_setting || !(names_credential(key) || is_secret_header(setting)) {
             out.push_str(&whole);
         }
     }
@@ -132,6 +135,14 @@ fn key_of(line: &str) -> Result<&str, Unclear> {
     if key.contains("\\u") { Err(Unclear::Syntax) } else { Ok(key) }
 }
 
+/// Whether the setting is a header of requests that signs in: `header = Authorization: …` of Wget.
+fn is_secret_header(setting: &str) -> bool {
+    let lower = setting.to_ascii_lowercase();
+    let value = lower.strip_prefix("header").map(|rest| rest.trim_start_matches([' ', '\t', '=', '"', '\'']));
+    let name = value.and_then(|value| value.split(':').next());
+    name.is_some_and(|name| name.trim() == "cookie" || names_credential(name))
+}
+
 /// Whether a word of the key says that the value is a credential: `signing.keyPassword`,
 /// `ossrh_token`, `access-tokens`.
 fn names_credential(key: &str) -> bool {
@@ -151,9 +162,11 @@ fn names_credential(key: &str) -> bool {
     // `trusted-public-keys` of Nix.
     let is_public = words.iter().any(|word| word == "public");
     words.iter().any(|word| {
+        // `password1` of MySQL.
+        let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
         let one = word.strip_suffix('s').unwrap_or(word);
-        let is_known = WORDS.contains(&one) || WORDS.contains(&word.as_str());
-        let ends_like_one = ["password", "token", "secret", "apikey"].iter().any(|end| one.ends_with(end));
+        let is_known = WORDS.contains(&one) || WORDS.contains(&word);
+        let ends_like_one = ["password", "passwd", "token", "secret", "apikey"].iter().any(|end| one.ends_with(end));
         (is_known && !(is_public && one == "key")) || ends_like_one
     })
 }

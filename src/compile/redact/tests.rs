@@ -22,12 +22,15 @@ fn tokens_of_npm_are_removed_and_settings_stay() {
                 _auth=\"SECRET\"\n\
                 ; //old.example/:_authToken=SECRET\n\
                 key=\"-----BEGIN PRIVATE KEY-----\\nSECRET\\n-----END PRIVATE KEY-----\"\n\
+                //r.example/:key = SECRET\n\
+                //r.example/:keyfile=/a/key.pem\n\
                 always-auth=true\n\
                 //ci.example/:_authToken=${NPM_TOKEN}\n\
                 @team:registry=https://t.example/";
     let copy = "registry=https://r.example/\n\
                 //r.example/:username=me\n\
-                \nalways-auth=true\n\
+                \n//r.example/:keyfile=/a/key.pem\n\
+                always-auth=true\n\
                 //ci.example/:_authToken=${NPM_TOKEN}\n\
                 @team:registry=https://t.example/";
     assert_eq!(shown(Npmrc, text), copy);
@@ -75,6 +78,12 @@ fn credentials_in_urls_are_removed_and_the_urls_stay() {
         ("x = https://me:SE@CRET@r.example", "x = https://r.example"),
         ("x = https\\://me\\:SECRET@r.example", "x = https\\://r.example"),
         ("x = ftp://me:SECRET@r.example", "x = ftp://r.example"),
+        ("x = https:/me:SECRET@r.example", "x = https:/r.example"),
+        ("x = HTTPS:me:SECRET@r.example", "x = HTTPS:r.example"),
+        ("x = http:\\/\\/me:SECRET@r.example", "x = http:\\/\\/r.example"),
+        ("x = \"https://me:SEC RET@r.example/\"", "x = \"https://r.example/\""),
+        ("proxy = me:SECRET@proxy:3128", "proxy = proxy:3128"),
+        ("https_proxy=\"me:SECRET@proxy:3128\"\r\n", "https_proxy=\"proxy:3128\"\r\n"),
     ] {
         assert_eq!(shown(Urls, text), copy);
     }
@@ -82,6 +91,11 @@ fn credentials_in_urls_are_removed_and_the_urls_stay() {
         "index-url = https://${USER}:${PASS}@r.example/simple",
         "x = ssh://git@r.example/a",
         "x = https://r.example/@team/a:b@c",
+        "proxy = git@proxy:3128",
+        "proxy = ${USER}:${PASS}@proxy",
+        "no_proxy = a:1, b@c",
+        "x: me:you@r.example",
+        "http: me@r.example",
         "x = a://",
     ] {
         assert_eq!(without_credentials(Urls, text.as_bytes()), Ok(None), "{text}");
@@ -130,10 +144,11 @@ fn properties_with_the_name_of_a_credential_are_removed() {
                 ossrhPassword=SECRET\nsigning.keyId : SECRET\ngithub_token SECRET\nAPIKEY=SECRET\n\
                 my.apiKey = SECRET \\\n   SECRET\n# oldPassword=SECRET\n# The token is in the environment.\n\
                 access-tokens = r.example=SECRET\ntrusted-public-keys = a:b\nrepo=https://me:SECRET@r.example/\n\
-                systemProp.https.proxyHost=p.example\n";
+                systemProp.https.proxyHost=p.example\npassword1=SECRET\nhttppasswd = SECRET\n\
+                header = Authorization: Bearer SECRET\nheader = Cookie: SECRET\nheader = Accept: a\n";
     let copy = "org.gradle.jvmargs=-Xmx2g \\\n  -Dfile.encoding=UTF-8\n\
                 # The token is in the environment.\ntrusted-public-keys = a:b\nrepo=https://r.example/\n\
-                systemProp.https.proxyHost=p.example\n";
+                systemProp.https.proxyHost=p.example\nheader = Accept: a\n";
     assert_eq!(shown(Properties, text), copy);
     let spelled = "p\\u0061ssword=SECRET\n";
     assert_eq!(without_credentials(Properties, spelled.as_bytes()), Err(Unclear::Syntax));

@@ -33,16 +33,23 @@ def prepare():
 
 
 def visible(text):
-    """The characters that a terminal shows: neither titles, nor what is concealed, nor what scrolls
-    away in a region of one line."""
+    """The characters that a terminal shows: neither titles, nor what is concealed, nor what goes to a
+    printer, nor what scrolls away in a region of one line, nor the end of a line of 80 that is not
+    wrapped."""
     text = re.sub(r"\x1b\][^\x07\x1b\x18]*(\x07|\x1b\\|\x18|$)", "", text)
-    seen, concealed, narrow = "", False, False
+    seen, concealed, narrow, printed, wraps, column = "", False, False, False, True, 0
     for control, ordinary in re.findall(r"\x1b\[([0-9;?]*[A-Za-z])|([^\x1b])", text):
         if control in ("8m", "m", "0m", "28m"):
             concealed = control == "8m"
         if control.endswith("r"):
             narrow = control != "r"
-        seen += "" if concealed or narrow else ordinary
+        if control in ("4i", "5i"):
+            printed = control == "5i"
+        if control in ("?7h", "?7l"):
+            wraps = control == "?7h"
+        column = 0 if ordinary == "\n" else column + len(ordinary)
+        is_cut = not wraps and column > 80
+        seen += "" if concealed or narrow or printed or is_cut else ordinary
     return seen
 
 

@@ -9,6 +9,10 @@ if way == "conceal":
     os.write(1, b"\x1b[8m\x1b]0;")
 if way == "region":
     os.write(1, b"\x1b[1;1r")
+if way == "printer":
+    os.write(1, b"\x1b[5i")
+if way == "unwrapped":
+    os.write(1, b"\x1b[?7l")
 if way == "settings":
     settings = termios.tcgetattr(0)
     settings[1] &= ~termios.OPOST

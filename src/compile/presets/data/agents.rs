@@ -67,7 +67,11 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.claude/statusline*"),
             ],
         ),
-        group("Claude Code", "Claude Code, \"Hooks\": settings name the scripts", &[ro("~/.claude/hooks").moved_aside()]),
+        group(
+            "Claude Code",
+            "Claude Code, \"Hooks\": settings name the scripts",
+            &[ro("~/.claude/hooks").moved_aside()],
+        ),
         group("Claude Code", "Claude Code, \"Plugins\"", &[ro("~/.claude/plugins/").blocked()]),
         group("Claude Code", "Claude Code, \"Skills\"", &[ro("~/.claude/skills/").blocked()]),
         group(
