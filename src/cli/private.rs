@@ -128,14 +128,24 @@ fn named(host: &Host, cwd: &AbsPath, file: &std::path::Path) -> Option<AbsPath> 
 
 fn list(found: &PrivateCopies, paint: Paint) -> String {
     let mut out = String::new();
-    for (at, copy) in found.copies.iter().enumerate() {
-        if at == 0 || found.copies[at - 1].project != copy.project {
+    let (same, different): (Vec<_>, Vec<_>) =
+        found.copies.iter().partition(|copy| copy.changes.is_empty() && copy.problem.is_none());
+    let mut project = None;
+    for copy in different {
+        if project != Some(&copy.project) {
+            project = Some(&copy.project);
             let gone = if copy.project_gone { ", which is gone" } else { "" };
             let _ = writeln!(out, "project {}{gone}", paint.heading(&copy.project));
         }
         let _ = writeln!(out, "  {}: {}", copy.path, state(copy));
     }
-    if out.is_empty() { "no project has a copy of a private file\n".to_owned() } else { out }
+    out.push_str(&match same.len() {
+        0 if out.is_empty() => "no project has a copy of a private file\n".to_owned(),
+        0 => String::new(),
+        1 => "1 copy is the same as the host's file\n".to_owned(),
+        count => format!("{count} copies are the same as the host's files\n"),
+    });
+    out
 }
 
 fn state(copy: &KeptCopy) -> String {
@@ -143,7 +153,6 @@ fn state(copy: &KeptCopy) -> String {
         return format!("the copy cannot be compared: {problem}");
     }
     let keys = match copy.changes.len() {
-        0 => return "the copy is the same as the host's file".to_owned(),
         1 => "1 key of the copy differs".to_owned(),
         count => format!("{count} keys of the copy differ"),
     };
@@ -165,7 +174,7 @@ fn show(found: &PrivateCopies, paint: Paint) -> String {
             }
         }
     }
-    if out.is_empty() { "there is no such copy in this project\n".to_owned() } else { out }
+    if out.is_empty() { "this project has no such copy\n".to_owned() } else { out }
 }
 
 fn values(values: &[Word]) -> String {

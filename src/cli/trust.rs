@@ -138,7 +138,7 @@ fn agree(host: &Host, options: &Options, yes: bool, output: &Output) -> Answered
     let judged = super::judge(host, (&session, &options.request()), options, output, |_, _| {});
     let judged = judged.ok_or(CliError::Reported)?;
     let widening = match &judged.widening {
-        None => return output.print(b"there is no project file here that says anything: nothing to trust\n"),
+        None => return output.print(b"no file of this project sets anything: nothing to trust\n"),
         Some(Widening { name, grants, .. }) if grants.is_empty() => {
             let text =
                 format!("{name} opens nothing beyond your own settings: nothing to trust, nothing was recorded\n");

@@ -30,7 +30,7 @@ fn copies_are_listed_shown_and_forgotten() {
     for words in [vec!["private", "show"], vec!["private", "show", file]] {
         assert_eq!(stable(&run(&place, words).out, &place), shown);
     }
-    assert_eq!(run(&place, ["private", "show", "other"]).out, "there is no such copy in this project\n");
+    assert_eq!(run(&place, ["private", "show", "other"]).out, "this project has no such copy\n");
     let json = run(&place, ["private", "show", "--json"]);
     let answer: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(answer["copies"][0]["changes"][0]["key"], "x", "{answer:#}");
@@ -132,9 +132,9 @@ fn a_copy_of_a_removed_worktree_is_listed_only_if_it_differs() {
     let ran = run(&place, ["--", "sh", "-c", "echo '{\"x\": 1}' >~/.tool/other.json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let list = || run(&place, ["private", "list"]).out;
-    assert!(list().contains("/same.json: the copy is the same as the host's file\n"), "{}", list());
+    assert!(list().ends_with("1 copy is the same as the host's file\n"), "{}", list());
     std::fs::remove_dir_all(place.home().join(".tool")).unwrap();
-    assert!(!list().contains("/same.json") && list().contains("/other.json: 1 key"), "{}", list());
+    assert!(!list().contains("same as") && list().contains("/other.json: 1 key"), "{}", list());
 }
 
 #[test]

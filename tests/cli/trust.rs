@@ -63,7 +63,7 @@ fn a_file_that_opens_nothing_is_not_recorded() {
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), said, ""));
         assert!(!place.home().join(".local").exists());
     };
-    nothing("there is no project file here that says anything: nothing to trust\n");
+    nothing("no file of this project sets anything: nothing to trust\n");
     place.write(FILE, "network = false\n");
     nothing(".agent-sandbox.toml opens nothing beyond your own settings: nothing to trust, nothing was recorded\n");
 }

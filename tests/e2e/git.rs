@@ -298,6 +298,9 @@ fn a_tracked_env_file_is_left_alone_until_it_differs(place: &Place) {
     write(place, ".env", "SECRET=1\n");
     let found = probe::<&str>(place, &[], &names);
     assert_eq!(found, [Found::masked_file(), Found::rw("file"), Found::masked_file()]);
+    let said = stderr(&run(place, &["--", "true"]));
+    assert_eq!(said.matches("note[hidden-tracked]: ").count(), 1, "{said}");
+    assert!(said.contains(&format!("`{}` is hidden, and git tracks it", names[0].display())), "{said}");
 }
 
 /// Without supervision no process removes a file that was created as a mount point.

@@ -132,10 +132,11 @@ pub fn idle_rules(compiled: &Compiled) -> usize {
     rules::idle(compiled)
 }
 
-/// Reports flags that protect or open nothing, and paths of the project's file that look
-/// misspelled.
+/// Reports flags that protect or open nothing, paths of the project's file that look misspelled,
+/// and hidden files at which git stops.
 pub fn report_idle(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
     rules::report_idle(host, compiled, said);
+    visible::report_tracked(compiled, said);
 }
 
 /// Names of folders with code of others, which `@secrets` does not enter.

@@ -13,7 +13,7 @@ use crate::compile::own_places::programs::PROGRAMS;
 use crate::compile::plan::{self, View};
 use crate::compile::presets::builtin;
 use crate::compile::resolve::TrackedFiles;
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::{FileKind, Host};
 use crate::policy::{AbsPath, Access, HardLinks, LayerKind, Mask};
 
@@ -93,14 +93,26 @@ fn hidden_from_git(compiled: &Compiled, tracked: &mut TrackedFiles, findings: &m
             && path.is_within(&compiled.layers.project.root)
             && tracked.names(path)
         {
-            let message = format!(
-                "`{path}` is hidden, and git tracks it: `git add -A`, `commit -a` and `stash` inside stop at it"
-            );
-            let help = "take it out of git (`git rm --cached`), or leave it as git has it: what `@secrets` hides stays \
-                        readable then, since the repository holds it anyway";
-            findings.push(LintFinding::on(path, Diagnostic::new(Code::HiddenTracked, message).help(help)));
+            findings.push(LintFinding::on(path, hidden_tracked(path)));
         }
     }
+}
+
+/// Reports the files that a preset hides only because they differ from what git has.
+pub(super) fn report_tracked(compiled: &Compiled, said: &mut Diagnostics) {
+    let mut paths = compiled.resolution.tracked_and_changed.clone();
+    paths.sort();
+    paths.dedup();
+    let is_hidden = |path: &&AbsPath| compiled.plan.view(path) == View::Masked;
+    said.extend(paths.iter().filter(is_hidden).map(hidden_tracked));
+}
+
+fn hidden_tracked(path: &AbsPath) -> Diagnostic {
+    let message =
+        format!("`{path}` is hidden, and git tracks it: `git add -A`, `commit -a` and `stash` inside stop at it");
+    let help = "take it out of git (`git rm --cached`), or leave it as git has it: what `@secrets` hides stays \
+                readable then, since the repository holds it anyway";
+    Diagnostic::new(Code::HiddenTracked, message).help(help)
 }
 
 /// Reports a socket in the project, which SPEC W1 leaves alone.

@@ -52,6 +52,9 @@ impl Resolver<'_> {
             if may_be_held && !self.has_no_credentials(&pattern.rule, &hit.path) && tracked.holds(&hit.path) {
                 self.found.left_alone.push((pattern.rule.clone(), hit.path));
             } else {
+                if may_be_held && tracked.names(&hit.path) {
+                    self.found.tracked_and_changed.push(hit.path.clone());
+                }
                 self.hit(pattern, hit);
             }
         }

@@ -101,6 +101,8 @@ pub struct Resolution {
     pub missing: Vec<(Arc<Rule>, AbsPath)>,
     /// Files that a preset's glob matched and left alone (SPEC P6); for `--debug`.
     pub left_alone: Vec<(Arc<Rule>, AbsPath)>,
+    /// Files that a preset hides because they differ from what git has (SPEC P6).
+    pub tracked_and_changed: Vec<AbsPath>,
     /// Files that a rule would show without credentials, and that hold none (SPEC P16).
     pub without_credentials: Vec<Match>,
     /// Files of which no copy can be made, and why (SPEC P16).
@@ -390,7 +392,11 @@ impl<'a> Resolver<'a> {
             self.report(rule, Code::UnreadablePath, message, "remove them, or exclude that folder");
         } else {
             let message = format!("cannot look into `{path}`: {}", reason(error));
-            let help = "make it readable for you, or exclude the folder: what cannot be seen cannot be protected";
+            let within = path.relative_to(&self.project.root).filter(|within| !within.as_os_str().is_empty());
+            let entry = within.and_then(Path::to_str).filter(|within| is_plain(within));
+            let exclude =
+                entry.map_or("exclude the folder".to_owned(), |entry| format!("write `exclude = [\"{entry}\"]`"));
+            let help = format!("make it readable for you, or {exclude}: what cannot be seen cannot be protected");
             self.report(rule, Code::UnreadablePath, message, help);
         }
     }
@@ -398,6 +404,11 @@ impl<'a> Resolver<'a> {
     fn report(&mut self, rule: &Rule, code: Code, message: impl Into<String>, help: impl Into<String>) {
         self.diagnostics.push(Diagnostic::new(code, message).at(&rule.origin).help(help));
     }
+}
+
+/// Whether the text means itself in a rule, in quotes.
+fn is_plain(text: &str) -> bool {
+    text.chars().all(|c| c.is_alphanumeric() || "/._- ".contains(c))
 }
 
 /// Why no rule of this access may name `path`, and what to do instead.

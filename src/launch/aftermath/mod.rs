@@ -233,12 +233,16 @@ impl RunWatch {
         let name = |absent: &&AbsentPath| format!("`{}` ({})", name_in(&self.root, &absent.path), absent.origin);
         let names = created.iter().map(name);
         let (subject, notes) = one_or_many(names.collect());
-        let it = if created.len() == 1 { "it" } else { "them" };
+        let (it, program) = if created.len() == 1 {
+            ("it", "the program that reads it")
+        } else {
+            ("them", "the programs that read them")
+        };
         // Programs read files of the home wherever they are started.
         let is_in_project = created.iter().any(|absent| absent.path.is_within(&self.root));
         let before = match is_in_project {
-            true => "before you open the project, enter it or commit",
-            false => "before you start the program that reads it",
+            true => "before you open the project, enter it or commit".to_owned(),
+            false => format!("before you start {program}"),
         };
         let help = format!("tools on this machine may obey {it}: look at {it} {before}");
         let paths: Vec<AbsPath> = created.iter().map(|absent| absent.path.clone()).collect();
