@@ -23,6 +23,11 @@ cases! {
         let table: String = names.iter().map(|name| format!("{line}{name}\n")).collect();
         compiled(&tree([&format!("proc/net/unix = {table}")]), &Request::default())
     };
+    UnplacedSocket services_in_folders_of_their_own_descriptors_are_named {
+        let line = "0000000000000000: 00000002 00000000 00010000 0001 01 33785 ";
+        let table = ["/proc/self/fd/3/a", "/dev/fd/3/b"].map(|name| format!("{line}{name}\n")).concat();
+        compiled(&tree([&format!("proc/net/unix = {table}")]), &Request::default())
+    };
 
     WritableExecutable a_writable_folder_is_no_place_for_our_program executable(
         &tree(["home/u/.cache/bin/agent-sandbox"]),

@@ -133,8 +133,9 @@ impl Resolver<'_> {
         };
         let mut unplaced = Vec::new();
         for name in unix_sockets::reachable(&table) {
-            // `/proc/self` is another directory for each process.
-            if name.is_absolute() && !name.starts_with(places::PROC) {
+            // `/proc/self`, to which `/dev/fd` leads, is another directory for each process.
+            let is_of_process = [places::PROC, "/dev/fd"].iter().any(|place| name.starts_with(place));
+            if name.is_absolute() && !is_of_process {
                 names.insert(name, LISTENING);
                 continue;
             }
