@@ -163,6 +163,7 @@ codes! {
     PrivateFailed = "private-failed", Error, "The copies of private files cannot be read or removed.";
     PrivateUnavailable = "private-unavailable", Warning, "A file that would be private is read-only instead.";
     LimitReached = "limit-reached", Warning, "The command reached a limit of time or output.";
+    OutputNotWritten = "output-not-written", Warning, "Counted output could not be passed on to the caller.";
     TmpFull = "tmp-full", Warning, "The private `/tmp` was full when the run ended.";
     PlaceholderLeft = "placeholder-left", Warning, "The file at a blocked path is no longer our placeholder, so it was not removed.";
     UnshownReport = "unshown-report", Warning, "The report of an earlier run was never shown.";

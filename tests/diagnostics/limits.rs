@@ -84,6 +84,14 @@ cases! {
         let place = Place::in_tmp();
         stderr(&place.agent_sandbox().args(["--limit", "output=4B", "--", "echo", "12345"]).output().unwrap())
     };
+    // SPEC Z5
+    OutputNotWritten output_that_the_caller_cannot_take_is_named {
+        let place = Place::in_tmp();
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = place.agent_sandbox();
+        command.args(["--limit", "output=1M", "--", "echo", "12345"]).stdout(full);
+        stderr(&command.stderr(std::process::Stdio::piped()).spawn().unwrap().wait_with_output().unwrap())
+    };
     TmpFull a_full_tmp_has_a_remedy {
         let place = Place::in_tmp();
         let script = "yes >/tmp/file 2>/dev/null; true";

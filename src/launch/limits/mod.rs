@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use crate::compile::lower::Argv;
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::guard::report::Report;
 use crate::host::Host;
 use crate::policy::{Limit, LimitKind};
@@ -119,12 +119,18 @@ impl LimitWatch {
     /// there is to report.
     pub(super) fn end(&mut self, size: Option<u64>, give_up: impl Fn() -> bool) -> Vec<Diagnostic> {
         self.timer = None;
+        let mut lost = None;
         if let Some(meter) = self.meter.take() {
             let limit = Limit::output(meter.limit());
             // A command that ends by itself may have written too much, too.
-            if meter.finish(|| give_up() || self.is_killed) && self.reached.is_none() {
+            let (is_exceeded, failure) = meter.finish(|| give_up() || self.is_killed);
+            if is_exceeded && self.reached.is_none() {
                 self.reached = Some((limit, Instant::now()));
             }
+            lost = failure.map(|e| {
+                let message = format!("the end of the output is missing: it cannot be written: {}", reason(&e));
+                Diagnostic::new(Code::OutputNotWritten, message).help("write it to another place, or make room")
+            });
         }
         let reached = self.reached.map(|(limit, _)| {
             let message = match limit.kind() {
@@ -136,7 +142,7 @@ impl LimitWatch {
             Diagnostic::new(Code::LimitReached, message).help(help)
         });
         let full = self.tmp.take().zip(size).and_then(|(tmp, size)| tmp.warning(size));
-        reached.into_iter().chain(full).collect()
+        reached.into_iter().chain(lost).chain(full).collect()
     }
 }
 

@@ -3,9 +3,9 @@
 
 use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ struct Counter {
     exceeded: OwnedFd,
     /// Readable when no process inside is alive any more.
     over: OwnedFd,
+    /// The first error of a stream of the caller.
+    failure: Mutex<Option<io::Error>>,
 }
 
 impl Meter {
@@ -68,7 +70,7 @@ impl Meter {
         let (to_out, to_err) = (own(out, stdout())?, own(err, stderr())?);
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let (left, exceeded, over) = (AtomicU64::new(limit), event()?, event()?);
-        let counter = Arc::new(Counter { left, exceeded, over });
+        let counter = Arc::new(Counter { left, exceeded, over, failure: Mutex::default() });
         let (send, ended) = mpsc::channel();
         // One pipe keeps the order of what is written to one file by two streams.
         let is_one = to_out.as_ref().zip(to_err.as_ref()).is_some_and(|(out, err)| is_same(out, err));
@@ -79,8 +81,10 @@ impl Meter {
             let (counter, send) = (Arc::clone(&counter), send.clone());
             // The user may have no more processes left.
             thread::Builder::new().spawn(move || {
-                // A reader that is gone ends the copying; the command gets SIGPIPE, as without us.
-                let _ = counter.copy(&from, &to);
+                // An error ends the copying, and the next write of the command gives SIGPIPE.
+                if let Err(e) = counter.copy(&from, &to) {
+                    counter.note(e);
+                }
                 drop((from, to));
                 drop(send);
             })?;
@@ -100,12 +104,14 @@ impl Meter {
     }
 
     /// After the last process inside has ended: waits until all output has been passed on, or
-    /// `give_up` says so. Returns whether the command has written too much.
-    pub(super) fn finish(self, give_up: impl Fn() -> bool) -> bool {
+    /// `give_up` says so. Returns whether the command has written too much, and the error if a
+    /// stream of the caller did not take the output.
+    pub(super) fn finish(self, give_up: impl Fn() -> bool) -> (bool, Option<io::Error>) {
         const LOOK: Duration = Duration::from_millis(100);
         let _ = rustix::io::write(&self.counter.over, &1_u64.to_ne_bytes());
         while self.ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) && !give_up() {}
-        is_readable(&self.counter.exceeded)
+        let failure = self.counter.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        (is_readable(&self.counter.exceeded), failure)
     }
 }
 
@@ -120,6 +126,13 @@ fn is_readable(descriptor: &OwnedFd) -> bool {
 }
 
 impl Counter {
+    /// A reader that has gone wanted no more.
+    fn note(&self, error: io::Error) {
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+    }
+
     fn copy(&self, from: &PipeReader, to: &OwnedFd) -> io::Result<()> {
         let mut piece = vec![0; 1 << 16];
         loop {
