@@ -83,7 +83,16 @@ pub(super) fn merge(
         now != was.get(key) && now.map_or(&[][..], Vec::as_slice) != values.as_slice()
     };
     let conflicts = outside.iter().filter(differs).map(|(key, _)| key.clone()).collect();
-    Ok(Merged { text: apply(syntax, copy, &outside, git)?, conflicts })
+    // git is started for each key, so it writes the side that changed less into the other.
+    let of_command = changes(&was, &inside);
+    let text = if syntax == Syntax::Git && of_command.len() < outside.len() {
+        let is_of_host = |key: &Key| outside.iter().any(|(changed, _)| changed == key);
+        let of_command: KeyChanges = of_command.into_iter().filter(|(key, _)| !is_of_host(key)).collect();
+        apply(syntax, host, &of_command, git)?
+    } else {
+        apply(syntax, copy, &outside, git)?
+    };
+    Ok(Merged { text, conflicts })
 }
 
 #[cfg(test)]
@@ -134,6 +143,22 @@ mod tests {
         }
         let mixed = apply(Syntax::Toml, b"a = 1\r\nb = 1\n", &[(key("c"), vec![b"1".to_vec()])], None).unwrap();
         assert!(mixed.ends_with(b"b = 1\nc = 1\n"), "{mixed:?}");
+    }
+
+    /// With `GitProgram::for_tests` a start of git for each of these keys would take seconds.
+    // SPEC Q3
+    #[test]
+    fn many_changes_of_the_host_are_merged_with_few_of_the_command() {
+        let git = GitProgram::for_tests();
+        let branches = |count: usize| -> String {
+            (0..count).map(|number| format!("[branch \"b{number}\"]\n\tremote = origin\n")).collect()
+        };
+        let base = "[core]\n\tbare = false\n";
+        let copy = format!("{base}[a]\n\tb = 1\n[branch \"b0\"]\n\tremote = inside\n");
+        let host = format!("{base}{}", branches(2000));
+        let merged = merge(Syntax::Git, base.as_bytes(), host.as_bytes(), copy.as_bytes(), Some(&git)).unwrap();
+        assert_eq!(String::from_utf8(merged.text).unwrap(), format!("{host}[a]\n\tb = 1\n"));
+        assert_eq!(merged.conflicts, [key("branch.b0.remote")]);
     }
 
     #[test]
