@@ -103,7 +103,8 @@ impl<'p> VisibleMounts<'p> {
             let path = &planned.path;
             match planned.mount {
                 Mount::RemountReadOnly => _ = visible.read_only.insert(path),
-                // In a file system that another mount has made.
+                // This directory lies in a file system that another mount has made, so the access
+                // there does not change.
                 Mount::Directory { .. } => {}
                 _ => {
                     visible.mounts.cover(path.clone(), planned);

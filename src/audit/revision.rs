@@ -18,7 +18,7 @@ use crate::policy::{AbsPath, Source, escape_for_display};
 use crate::sys::ablate::{self, Mitigation};
 use crate::sys::process::output_within;
 
-/// How long git may take to read one object.
+/// The time that git may take to read one object.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The project's file at `revision`; `None` if there was none.

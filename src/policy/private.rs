@@ -3,7 +3,7 @@
 
 use crate::policy::{AbsPath, places, sha256};
 
-/// How a private file is written, and which of its keys may reach the host.
+/// The format of a private file, and the keys that may reach the host.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PrivateFile {
     pub format: FileFormat,
@@ -34,10 +34,10 @@ pub enum FileFormat {
 /// a remote only if the host's file has it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LeavingKey {
-    /// The parts of the key; `*` stands for the name of a branch.
+    /// The parts of the key; `*` matches the name of a branch.
     pub key: &'static [&'static str],
     pub value: LeavingValue,
-    /// Why the key is harmless.
+    /// The reason why the key is harmless.
     pub why: &'static str,
 }
 
@@ -54,7 +54,7 @@ pub enum LeavingValue {
     Text,
     /// A string of letters, digits, blanks and `_:@+()[]-`, at most 100 bytes.
     Name,
-    /// As a name, with `.` and `/` inside it.
+    /// A name that may have `.` and `/` inside it.
     Model,
 }
 

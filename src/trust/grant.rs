@@ -28,7 +28,7 @@ pub enum Grant {
     OtherNames { path: AbsPath },
     /// A preset is off that would protect something here. Each such path is a grant of its own.
     Preset { name: String },
-    /// A directory is made outside of what is writable anyway.
+    /// A directory is made outside of the folders that are writable anyway.
     Create { path: AbsPath },
     /// The command reads another content at this path outside of the project.
     Inject { path: AbsPath },
@@ -86,7 +86,8 @@ impl<'g> Agreed<'g> {
         Self(by_path)
     }
 
-    /// Whether one of the grants covers `grant`. None does whose path is not at or around its path.
+    /// Whether one of the grants covers `grant`. A grant covers only paths at or below its own
+    /// path.
     pub(super) fn covers(&self, grant: &Grant) -> bool {
         let covers = |path: Option<&AbsPath>| self.0.get(&path).is_some_and(|at| at.iter().any(|it| it.covers(grant)));
         match grant.path() {

@@ -52,7 +52,8 @@ impl Explainer<'_> {
         Some(obstacle.unwrap_or_else(|| format!("{rule}; {CONSENT}")))
     }
 
-    /// Why another rule at `path` would not open it. `decision` at `at` governs it.
+    /// The reason why a new rule at `path` would not open `path`. `decision`, at `at`, governs
+    /// `path`.
     fn obstacle(&self, path: &AbsPath, at: &AbsPath, decision: &Decision) -> Option<String> {
         let is_ours = self.compiled.layers.own_files.iter().any(|own| path.is_within(&own.path));
         // `/` is read-only, and a private home empty, by a rule of the base layer, which loses to

@@ -104,7 +104,8 @@ fn unused(host: &Host, index: &RuleIndex, rule: &Rule) -> Diagnostic {
         .as_note(is_for_many(rule.layer) || !is_mistake)
 }
 
-/// Whether a `ro` for a missing path would show it: in a folder that another rule hides.
+/// Whether a `ro` for a missing path would open the path, because another rule hides the folder
+/// around it.
 fn opens(index: &RuleIndex, rule: &Rule) -> bool {
     let is_hidden = |path: &AbsPath| matches!(index.compiled.plan.view(path), View::Masked | View::Fresh);
     rule.access == Access::Ro && index.absent(rule).is_some_and(is_hidden)
@@ -131,8 +132,8 @@ impl Rules<'_> {
         said
     }
 
-    /// A flag that applies to nothing. One that opens a path counts only where the path is not
-    /// writable anyway, and a pattern need not match.
+    /// A flag that applies to nothing. A flag that opens a path counts only if the path is not
+    /// writable anyway, and its pattern need not match.
     fn idle_flag(&self, rule: &Rule) -> Option<Diagnostic> {
         let found = unused(self.host, &self.index, rule);
         if rule.access.is_protective() {
