@@ -179,7 +179,8 @@ fn current(host: &Host, project: &Project) -> Result<Operand, Diagnostic> {
     Ok(nothing(PROJECT_FILE.to_owned(), Some(note)))
 }
 
-/// With `allow_missing`, a revision without the file stands for no project file.
+/// The operand at a git revision. With `allow_missing`, a revision without the file means that
+/// there is no project file.
 fn at_revision(
     host: &Host,
     session: &Session,
