@@ -12,7 +12,8 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Session;
 use crate::policy::{LayerKind, Limit, LimitKind, Origin, places};
 
-/// The size of the private `/tmp` where no layer gives one, if the memory is twice as large.
+/// The size of the private `/tmp` if no layer gives one, on a machine with at least twice as much
+/// memory.
 const DEFAULT_TMP: u64 = 4 << 30;
 
 const TMP_BY_DEFAULT: Origin = Origin::BuiltIn("`/tmp` is limited by default");

@@ -59,7 +59,7 @@ pub(super) const UNSET: &[Default] = &[
         "the editor takes commands from it",
     ),
     always(&["VSCODE_IPC_HOOK*", "VSCODE_GIT_*"], "the editor takes commands from it"),
-    // Without the editor the variable is a deliberate setting, as in CI.
+    // Without VSCODE_GIT_ASKPASS_MAIN, GIT_ASKPASS is a deliberate setting, as in CI, and passes.
     Default {
         names: &["GIT_ASKPASS"],
         when: When::Has("VSCODE_GIT_ASKPASS_MAIN"),

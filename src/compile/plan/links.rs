@@ -1,5 +1,5 @@
-//! Files that a command inside could replace: symlinks, by which it would choose what a rule means
-//! at the next start, and our own executable.
+//! Files that a command inside could replace: symlinks, by which it would choose the meaning of a
+//! rule at the next start, and our own executable.
 
 use crate::compile::decide::{Decision, Decisions};
 use crate::compile::layers::OwnFile;

@@ -22,8 +22,8 @@ pub(super) fn without_credentials(text: &str) -> String {
     out
 }
 
-/// Whether the text before the `@` tells more than a name. Over HTTP, registries take a token for a
-/// user's name.
+/// Whether the text before the `@` tells more than a name. Over HTTP, registries accept a token as
+/// a user's name.
 fn is_secret(before: &str, credentials: &str) -> bool {
     let scheme = before.trim_end_matches("://").trim_end_matches('\\').to_ascii_lowercase();
     let is_web = scheme.ends_with("http") || scheme.ends_with("https");

@@ -50,11 +50,11 @@ impl GitExclude {
 }
 
 impl Resolver<'_> {
-    /// Records what will be created, before any rule is resolved: it counts as existing for all of
-    /// them, as it will in the next run. `exact` reports the obstacle.
+    /// Records the paths that will be created, before any rule is resolved: for all rules they
+    /// count as existing, as they will in the next run. `exact` reports the obstacle.
     pub(super) fn plan_creation(&mut self, rule: &Rule) {
         let Some(resolved) = self.exact_target(rule) else { return };
-        // Presets go without what this process cannot create.
+        // For a preset, a path that this process cannot create is left out.
         let may_create = rule.layer != LayerKind::Preset || self.host.can_create(&resolved.path);
         if resolved.kind.is_none() && resolved.links.is_empty() && may_create {
             self.refuse_literal(rule);

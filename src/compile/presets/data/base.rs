@@ -3,7 +3,7 @@
 use super::{BuiltinPreset, group, ro, rw};
 
 // Not here: `@git-strict`, `@autorun-strict`, `@caches-apart` and `@lint/*` get in the way of
-// ordinary work, so a user must ask for them.
+// ordinary work, so a user must turn them on.
 pub(super) const ALL: BuiltinPreset = BuiltinPreset {
     include: &["base", "secrets", "caches", "agents", "git", "autorun"],
     ..BuiltinPreset::new("all", "what is on unless a layer says `!@all`")

@@ -15,7 +15,7 @@ use super::{BuiltinPreset, exclude, group, ro, rw, variables};
 
 pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
     groups: &[
-        // Many take it for granted that they can make it: go, pip, pre-commit.
+        // Many programs assume that they can create this folder: go, pip, pre-commit.
         group("all", "XDG Base Directory Specification, XDG_CACHE_HOME", &[rw("~/.cache").create_for("*")]),
         group("npm", "npm-config(7), cache", &[rw("~/.npm").create_for("npm")]),
         group(
@@ -103,7 +103,7 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
             &[exclude("~/.cache/bazel/*/*/server").fresh()],
         ),
         group("Gradle", "Gradle User Manual, \"Toolchains\": downloaded JDKs", &[ro("~/.gradle/jdks")]),
-        // The home is read-only by `@base`. These stay so when somebody opens `~/.m2`.
+        // The home is read-only by `@base`. These files stay read-only if a user opens `~/.m2`.
         group(
             "Maven",
             "Maven, \"Settings Reference\", \"Using Toolchains\"; Maven 4, extensions and properties of the user",

@@ -1,5 +1,5 @@
-//! Which repositories own a path, and whether one of them tracks it: `git add` inside would commit
-//! the injected text (SPEC J4).
+//! Finds the repositories that own a path, and whether one of them tracks it: `git add` inside
+//! would commit the injected text (SPEC J4).
 
 use std::collections::BTreeMap;
 use std::io;

@@ -93,7 +93,8 @@ fn a_covered_mount_is_no_alias() {
     // A folder mounted onto itself hides its other name.
     let itself = table("22 20 8:1 /home /home rw - ext4 s rw\n");
     assert_eq!(aliases(&itself, "/home/u/.ssh"), [""; 0]);
-    // What the rule does not reach is not what it means: another file system is mounted there.
+    // The rule means the file system that is mounted on the path, and not the directory below that
+    // mount.
     let there = table("22 20 8:2 / /home/u rw - ext4 b rw\n23 20 8:1 /home/u /mnt/copy rw - ext4 s rw\n");
     assert_eq!(aliases(&there, "/home/u/.ssh"), [""; 0]);
     assert_eq!(aliases(&there, "/home"), [""; 0]);

@@ -37,7 +37,7 @@ const WORKING_DIRECTORIES: [&str; 2] = ["/", "/var/spool/postfix"];
 const NAMES_IN_A_WARNING: usize = 5;
 
 impl Match {
-    /// Whether it hides the socket of a service.
+    /// Whether this match hides the socket of a service.
     pub(crate) fn is_of_a_service(&self) -> bool {
         [LISTENING, NAMED].iter().any(|why| self.rule.origin == Origin::BuiltIn(why))
     }
