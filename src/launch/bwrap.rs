@@ -19,7 +19,7 @@ use crate::sys::{landlock, seccomp};
 
 use super::{availability, limits, mount_files};
 
-/// How long bwrap may take to answer, on a busy machine.
+/// The time that bwrap may take to answer, on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// More bytes than its help has.
 pub(super) const LARGEST_ANSWER: usize = 1 << 16;

@@ -24,8 +24,8 @@ use super::FrontEnd;
 const KIND: StateFiles = StateFiles { folder: Layers::REPORTS, max_bytes: 4 * LARGEST as u64 };
 /// The size of a kept report.
 const LARGEST: usize = 1 << 20;
-/// The number of reports that wait to be shown. Only a standard error that never works makes so
-/// many.
+/// The number of reports that wait to be shown. There are so many only if standard error never
+/// works.
 const MOST_WAITING: usize = 16;
 
 /// Findings of one kind that are told one by one.
@@ -74,8 +74,8 @@ pub struct KeptFinding {
 }
 
 impl KeptReport {
-    /// A command can make findings, and paths in one, without end. So findings come first, and
-    /// their details share the room that is left: one cannot push another out.
+    /// A command can cause any number of findings, and of paths in one finding. So the findings are
+    /// kept first, and their details share the remaining room: no finding can push another one out.
     fn new(project: &AbsPath, said: &Diagnostics) -> Self {
         let of_all = said.iter().map(KeptFinding::without_details);
         let mut findings = fitting(of_all, LARGEST / 2);
@@ -98,7 +98,7 @@ impl KeptReport {
         said
     }
 
-    /// How long ago the run ended.
+    /// The time since the end of the run, as text.
     pub fn age(&self) -> String {
         let seconds = now().as_secs().saturating_sub(self.ended);
         let (number, unit) = match seconds {
@@ -127,8 +127,9 @@ impl KeptFinding {
     }
 }
 
-/// Puts the first finding of each kind before all others, and folds what a command made too many
-/// of, so that no kind is lost for lack of room. Findings of one kind have one code and one remedy.
+/// Puts the first finding of each kind before all others, and folds findings of one kind if there
+/// are too many, so that no other kind is lost for lack of room. Findings of one kind have one code
+/// and one remedy.
 fn folded(said: Diagnostics) -> Diagnostics {
     let mut kinds: Vec<Vec<Diagnostic>> = Vec::new();
     let mut kind_of: HashMap<(Code, Option<String>), usize> = HashMap::new();
@@ -155,7 +156,7 @@ fn folded(said: Diagnostics) -> Diagnostics {
     first
 }
 
-/// One finding in the place of several of one kind, with the number in each folder.
+/// Puts one finding in the place of several of one kind, with the number in each folder.
 fn fold(alike: &[Diagnostic]) -> Option<Diagnostic> {
     let Diagnostic { code, help, .. } = alike.first()?;
     let mut folders: BTreeMap<Option<AbsPath>, usize> = BTreeMap::new();

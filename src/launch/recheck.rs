@@ -15,7 +15,7 @@ use crate::sys::ablate::{self, Mitigation};
 use super::look::{Difference, Look};
 use crate::placeholders::ActivePlaceholders;
 
-/// How often the supervisor compares while another process changes the same directories.
+/// The number of comparisons by the supervisor while another process changes the same directories.
 const COMPARISONS: usize = 20;
 
 /// The input from which the argv of a run was compiled, and the state of the host at that time.
@@ -34,7 +34,7 @@ impl<'a> Recheck<'a> {
     }
 
     /// Decides, after the guard has compared its mounts, whether the command may start (SPEC C14,
-    /// C12). An error says what has changed.
+    /// C12). An error names the change.
     pub fn after_mounting(&mut self, argv: &Argv, active: &ActivePlaceholders) -> Result<Answer, Report> {
         if ablate::is_off(Mitigation::LookAgain) {
             return Ok(Answer::Go);
@@ -43,7 +43,7 @@ impl<'a> Recheck<'a> {
         match self.look.difference(&look) {
             Some(Difference::Closed(path)) => return Err(Report::Changed(is_another(path))),
             Some(Difference::Opened(path)) => return Err(Report::Refused(is_another(path))),
-            // The guard compares again, and nothing may change around that.
+            // The guard compares its mounts again. No directory may change while it does.
             Some(Difference::Directory(_)) if self.comparisons < COMPARISONS => {
                 self.comparisons += 1;
                 self.look = look;

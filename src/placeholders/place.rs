@@ -73,7 +73,7 @@ fn begins(folder: &OpenDir, name: &OsStr, found: &Stat, content: &[u8]) -> io::R
 }
 
 /// Whether a directory on the way has become a symlink or a file, so that the path no longer leads
-/// to what the run has made.
+/// to the placeholder of the run.
 fn is_elsewhere(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOTDIR | Errno::LOOP))
 }

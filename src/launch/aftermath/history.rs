@@ -68,7 +68,7 @@ fn marks(host: &Host, common_dir: &AbsPath) -> BTreeSet<Mark> {
             add(&file, &|_| Some(file.clone()));
         }),
         Err(e) if is_absent(&e) => {}
-        // A run that closes the folder, or opens it, changes what git shows.
+        // A run that closes the folder, or opens it, changes the output of git.
         Err(e) => closed = Some((REPLACE.to_owned(), e.kind().to_string().into_bytes())),
     }
     add("packed-refs", &|line| {

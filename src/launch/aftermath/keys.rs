@@ -1,5 +1,5 @@
-//! Reports which keys of a mixed state file (`~/.claude.json`) changed during the run that name
-//! commands or give consent. Such a file can be neither read-only nor split. Its values are not
+//! Reports keys of a mixed state file (`~/.claude.json`) that name commands or give consent and
+//! that changed during the run. Such a file can be neither read-only nor split. Its values are not
 //! printed.
 
 use std::collections::{BTreeMap, BTreeSet};

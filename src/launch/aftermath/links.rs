@@ -1,5 +1,5 @@
-//! Symlinks on the way to what git obeys. A mount protects the target of a link, and the command
-//! can replace the link itself. The supervisor puts the link back after the run.
+//! Symlinks on the way to files that git obeys. A mount protects the target of a link, and the
+//! command can replace the link itself. The supervisor puts the link back after the run.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
