@@ -32,7 +32,7 @@ mitigations! {
     Descriptors = "descriptors", "No descriptor of the caller passes.";
     Streams = "streams", "A file on a standard stream can only be read, if that is what it was opened for.";
     NoUserNamespaces = "no-user-namespaces", "The command cannot make user namespaces.";
-    MountLock = "mount-lock", "Mounts stay connected, whatever becomes of their namespace.";
+    MountLock = "mount-lock", "The mounts are locked: each stays on its mount point, even for a descriptor that outlives the namespace.";
     ClosedMounts = "closed-mounts",
         "Beside another sandbox, the mounts are made read-only before the placeholders are removed.";
     GuardCheck = "guard-check", "The guard compares the mounts with the plan before the command starts.";
@@ -119,9 +119,9 @@ pub(crate) fn check_names() {
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(feature = "ablate"), allow(dead_code))]
 pub(crate) enum Point<'a> {
-    /// Before this folder of the host is listed.
+    /// This folder of the host is about to be listed.
     ReadFolder(&'a AbsPath),
-    /// After this step of putting up or removing placeholders.
+    /// This step of putting up or removing placeholders is done.
     Placeholders(&'static str),
     /// The policy is compiled, the placeholders are up and the identities are noted. Nothing that a
     /// rule names is mounted.
@@ -135,7 +135,7 @@ pub(crate) enum Point<'a> {
     BeforePrivate,
     /// The run has ended, and its report is kept and not yet shown.
     ReportKept,
-    /// Before the directories that rules ask for are made.
+    /// The directories that rules ask for are about to be made.
     BeforeCreate,
     /// git does not accept this directory of the project's repository, which is about to be put
     /// back.

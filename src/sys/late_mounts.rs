@@ -133,7 +133,7 @@ fn mask() -> io::Result<OwnedFd> {
     let masked = open_path(places::MASKED, OFlags::NOFOLLOW);
     let source = match masked.and_then(|masked| Ok((kind(&masked)?, masked))) {
         Ok((FileType::Socket, masked)) => masked,
-        // A caller takes ENOENT for a file that is gone.
+        // To a caller, ENOENT means that the file is gone.
         _ => open_path(c"/dev/null", OFlags::NOFOLLOW).map_err(|_| Errno::NODEV)?,
     };
     if !matches!(kind(&source)?, FileType::Socket | FileType::CharacterDevice) {
