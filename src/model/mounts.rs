@@ -10,7 +10,7 @@ use crate::policy::AbsPath;
 
 /// Nothing is ever unmounted, so the deepest visible mount at or above a path governs it.
 pub(super) struct MountTree {
-    /// By mount point. One that a later mount hides is no longer here.
+    /// The mounts by mount point. A mount that a later one hides is no longer here.
     visible: BTreeMap<AbsPath, ModelMount>,
     /// The directories and files of the host that have something mounted on them, visible or not.
     /// A mount sits on a directory of a file system, not on a path of the sandbox. These are the
