@@ -64,8 +64,9 @@ pub fn source_at(
         };
     };
     if mode == b"120000" {
-        let message = format!("`{PROJECT_FILE}` is a symlink at `{named}`, and where it led is not known");
-        return Err(failed(message, "write what it said to a file, and name that"));
+        let message =
+            format!("`{PROJECT_FILE}` is a symlink at `{named}`, and its target at that revision is not known");
+        return Err(failed(message, "write the policy of that revision to a file, and name the file"));
     }
     let content = git.ask(["cat-file".into(), "blob".into(), OsStr::from_bytes(blob).to_owned()])?;
     let name = format!("{named}:{PROJECT_FILE}");

@@ -69,7 +69,7 @@ pub(super) fn check(policy: &Policy, request: &Request, guard: bool, plan: &Plan
         let kind = value.kind();
         let (why, help) = match kind {
             LimitKind::Time | LimitKind::Output | LimitKind::Memory | LimitKind::Cpus if request.exec => {
-                ("the supervisor enforces it, and `--exec` leaves none", "remove `--exec`, or the limit")
+                ("a supervisor enforces it, and a run with `--exec` has none", "remove `--exec`, or the limit")
             }
             // The supervisor looks at the cgroup while the guard waits.
             LimitKind::Processes | LimitKind::FileSize | LimitKind::Memory | LimitKind::Cpus if !guard => (

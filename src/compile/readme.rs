@@ -11,7 +11,7 @@ pub const NOT_PASSED: &str = "Variables that were not passed:";
 /// The beginning of the line with the limits.
 pub const LIMITS: &str = "Limits:";
 /// The line before the table of paths, to the end of the file.
-pub const PATHS: &str = "Paths. The longest one that a path lies in decides.";
+pub const PATHS: &str = "Paths. For each path, the longest entry that contains it decides.";
 
 const INTRODUCTION: &str = "\
 This is a sandbox that agent-sandbox made. A command here sees the files of the host and can change

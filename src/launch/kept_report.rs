@@ -168,7 +168,7 @@ fn fold(alike: &[Diagnostic]) -> Option<Diagnostic> {
         None => format!("{count} elsewhere"),
     };
     let paths = alike.iter().flat_map(|diagnostic| diagnostic.details.paths.iter().cloned());
-    let mut folded = Diagnostic::new(*code, format!("{} more findings as the one above", alike.len()));
+    let mut folded = Diagnostic::new(*code, format!("{} more findings like the one above", alike.len()));
     folded.help.clone_from(help);
     Some(folded.notes(folders.iter().map(note)).paths(paths))
 }
@@ -235,7 +235,7 @@ impl<'a> Reports<'a> {
         let message = format!("the report of an earlier run here cannot be shown: {}", reason(error));
         Diagnostic::new(Code::UnshownReport, message)
             .paths([at.clone()])
-            .help(format!("look yourself for what the run changed, and remove `{at}`"))
+            .help(format!("look for the changes of the run yourself, and remove `{at}`"))
     }
 
     /// Notes that the user has seen a report. If that fails, the report is shown again. The last
@@ -349,7 +349,7 @@ fn repeated(at: &AbsPath, read: &io::Result<KeptReport>) -> Diagnostic {
         Err(e) => {
             let message = format!("the report of an earlier run here was never shown, and is lost: {}", reason(e));
             Diagnostic::new(Code::UnshownReport, message)
-                .help(format!("look yourself for what the run changed, and remove `{at}`"))
+                .help(format!("look for the changes of the run yourself, and remove `{at}`"))
         }
     }
 }
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(kept.left_out, 0);
         let messages: Vec<&str> = kept.findings.iter().map(|finding| finding.message.as_str()).collect();
         assert!(messages[0].starts_with("`/p/0/x0` "));
-        assert_eq!(messages[1..4], ["19900 more findings as the one above", "another kind", "the one that matters"]);
+        assert_eq!(messages[1..4], ["19900 more findings like the one above", "another kind", "the one that matters"]);
         assert_eq!(kept.findings[1].notes, ["6633 in `/p/0`", "6634 in `/p/1`", "6633 in `/p/2`"]);
         assert_eq!(messages.len(), 103);
     }

@@ -122,7 +122,7 @@ fn check_owner(host: &Host, session: &Session, project: &Project) -> Result<(), 
         .help(format!("run as that user: `setpriv --reuid {owner} --regid {owner} --clear-groups agent-sandbox …`"))),
         Err(e) => Err(Diagnostic::new(
             Code::UnreadablePath,
-            format!("cannot determine who owns `{}`: {}", project.root, reason(&e)),
+            format!("cannot determine the owner of `{}`: {}", project.root, reason(&e)),
         )),
     }
 }

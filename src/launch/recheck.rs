@@ -118,5 +118,5 @@ fn links(argv: &Argv) -> Vec<&PrivateLink> {
 }
 
 fn is_another(path: &AbsPath) -> String {
-    format!("`{path}` is no longer what it was")
+    format!("`{path}` is no longer the same file or folder")
 }

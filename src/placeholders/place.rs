@@ -99,7 +99,7 @@ pub(crate) fn remove(host: &Host, record: &PlaceholderRecord) -> RemovalOutcome 
     match try_remove(host, record) {
         Ok(outcome) => outcome,
         Err(e) if e.kind() == io::ErrorKind::NotFound => RemovalOutcome::Gone,
-        Err(e) if is_elsewhere(&e) => RemovalOutcome::Left("a folder on the way is none any more".to_owned()),
+        Err(e) if is_elsewhere(&e) => RemovalOutcome::Left("a folder on the way is no longer a folder".to_owned()),
         Err(e) => RemovalOutcome::Stuck(reason(&e)),
     }
 }

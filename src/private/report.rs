@@ -46,7 +46,7 @@ fn unknown_remote(Key(parts): &Key, values: &Values, host: &Entries) -> Option<S
     let url = Key(vec![b"remote".to_vec(), remote.clone(), b"url".to_vec()]);
     let is_unknown = section == b"branch" && name == b"remote" && remote.len() <= LONGEST && !host.contains_key(&url);
     let remote = escape_for_display(OsStr::from_bytes(remote));
-    is_unknown.then(|| format!("; an upstream reaches the host's file if that has the remote `{remote}`"))
+    is_unknown.then(|| format!("; an upstream reaches the host's file only if that file has the remote `{remote}`"))
 }
 
 /// A key as far as a reader needs it.

@@ -237,8 +237,8 @@ impl Store {
             Ok(folder) => folder,
             Err(e) => match Errno::from_io_error(&e) {
                 Some(Errno::NOENT) => return Ok(CopyState::Missing),
-                Some(Errno::NOTDIR | Errno::LOOP) => return unfit("its folder is no folder"),
-                Some(Errno::ACCESS) => return unfit("its folder cannot be entered"),
+                Some(Errno::NOTDIR | Errno::LOOP) => return unfit("the folder of the copy is not a directory"),
+                Some(Errno::ACCESS) => return unfit("the folder of the copy cannot be entered"),
                 _ => return Err(e),
             },
         };

@@ -126,7 +126,7 @@ fn missing<'w>(host: &Host, layers: &Layers, widening: &'w Widening) -> Option<(
             if beyond.is_empty() {
                 return None;
             }
-            ("opens more here than what you agreed to, although it has not changed".to_owned(), beyond)
+            ("opens more here than you agreed to, although it has not changed".to_owned(), beyond)
         }
     };
     Some((why, grants))

@@ -55,7 +55,7 @@ pub fn record(host: &Host, layers: &Layers, widening: &Widening) -> Result<AbsPa
         Ok(()) => Ok(at),
         Err(e) => Err(Diagnostic::new(Code::TrustFailed, format!("cannot record consent in `{at}`: {}", reason(&e)))
             .help(format!(
-                "`{state}` must be a folder outside of the project that you own and that nobody else can write"
+                "`{state}` must be a folder outside of the project that you own and that no other user can write"
             ))),
     }
 }
@@ -96,7 +96,7 @@ pub fn revoke(host: &Host, state: &AbsPath, file: &AbsPath) -> Result<Option<Abs
         Ok(()) => Ok(Some(at)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Diagnostic::new(Code::TrustFailed, format!("cannot remove `{at}`: {}", reason(&e)))
-            .help(format!("`{state}` must be a folder that you own and that nobody else can write"))),
+            .help(format!("`{state}` must be a folder that you own and that no other user can write"))),
     }
 }
 

@@ -195,7 +195,7 @@ fn an_injection_outside_of_the_project_needs_consent(place: &Place) {
     write(place, ".agent-sandbox.toml", "[[inject]]\ntext = 'mine'\nto = '~/.claude/CLAUDE.md'\n");
     let output = run(place, &["--", "true"]);
     failed(&output, 125, "error[untrusted-policy]");
-    assert!(stderr(&output).contains(".claude/CLAUDE.md`: reads as something else, which is injected there"));
+    assert!(stderr(&output).contains(".claude/CLAUDE.md`: the command reads another content there, which is injected"));
     place.trust();
     assert_eq!(shell(place, "cat ~/.claude/CLAUDE.md"), "mine");
     // An injection in the project needs no consent.

@@ -476,7 +476,7 @@ fn changed_commands_in_mixed_state_are_reported(place: &Place) {
     let set = |text: &str| run(place, &["--", "sh", "-c", &format!("printf %s '{text}' >~/.claude.json")]);
     assert_eq!(stderr(&set(r#"{ "numStartups": 2 }"#)), "");
     let said = stderr(&set(r#"{ "mcpServers": { "x": { "command": "evil-thing" } } }"#));
-    assert!(said.contains("warning[commands-changed]: the run changed what an agent obeys in `"), "{said}");
+    assert!(said.contains("warning[commands-changed]: the run changed settings that an agent obeys in `"), "{said}");
     assert!(said.contains("= note: `mcpServers`: programs that it starts"), "{said}");
     assert!(!said.contains("evil-thing"), "{said}");
 }

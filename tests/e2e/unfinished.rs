@@ -94,7 +94,11 @@ fn closed(place: &Place) {
     prepare(place);
     let ended = run(place, &["--", "chmod", "000", "folder"]);
     assert!(stderr(&ended).contains(&stuck(place, "folder/a/f.json")), "{}", stderr(&ended));
-    assert!(stderr(&ended).contains("the next start removes it, or `agent-sandbox sweep`"), "{}", stderr(&ended));
+    assert!(
+        stderr(&ended).contains("the next start or `agent-sandbox sweep` then removes the placeholder"),
+        "{}",
+        stderr(&ended)
+    );
     assert_eq!((succeeded(ended), journals(place)), (String::new(), 1));
     assert!(!place.project().join("other").exists());
 }

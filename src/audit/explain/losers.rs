@@ -103,7 +103,7 @@ impl LoserReason {
             LoserReason::Equal => "equal, and later by spelling",
             LoserReason::DoesNotTighten => "came by a link or another mount, and only tightens",
             LoserReason::PresetOnlyTightens => "a preset's `ro` only tightens",
-            LoserReason::OutOfReach => "a pattern does not reach into what is excluded",
+            LoserReason::OutOfReach => "a pattern does not reach into excluded folders",
             LoserReason::BehindOneOutOfReach => "weaker than a pattern that is out of reach",
             LoserReason::OwnFile => "our own files stay read-only",
             LoserReason::LeftAlone => "left alone: git has this content",

@@ -201,8 +201,10 @@ impl<'a> Explainer<'a> {
                 Diagnostic::new(Code::SymlinkLoop, format!("the symlinks at `{asked}` lead in a circle"))
                     .help("repair or remove the links")
             } else {
-                Diagnostic::new(Code::UnreadablePath, format!("cannot look at `{asked}`: {}", reason(&error)))
-                    .help("ask for the folder that you cannot look into: what governs it governs what is in it, unless a rule names that")
+                Diagnostic::new(Code::UnreadablePath, format!("cannot look at `{asked}`: {}", reason(&error))).help(
+                    "ask for the folder that you cannot look into: its rule governs everything in it, unless another \
+                           rule names a path there",
+                )
             }
         })?;
         let nearest = || resolved.path.ancestors().skip(1).find_map(|at| Some((self.host.kind(&at).ok()??, at)));

@@ -59,12 +59,12 @@ impl Explainer<'_> {
         // `/` is read-only, and a private home empty, by a rule of the base layer, which loses to
         // every other.
         if is_ours || matches!(decision.origin, Origin::BuiltIn(_)) && decision.layer > LayerKind::Base {
-            return Some("no rule does: this is agent-sandbox's own".to_owned());
+            return Some("no rule opens this path: it belongs to agent-sandbox".to_owned());
         }
         let mut matches = self.compiled.resolution.matches.iter();
         if matches.any(|found| found.path == *at && is_winner(found, decision) && found.only_tightens()) {
             return Some(format!(
-                "no rule does, because a link or a setting led here ({}): change that",
+                "no rule opens this path, because a link or a setting led here ({}): change the link or the setting",
                 decision.origin
             ));
         }

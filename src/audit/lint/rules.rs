@@ -79,7 +79,7 @@ fn unused(host: &Host, index: &RuleIndex, rule: &Rule) -> Diagnostic {
     } else if is_pattern && only_links(host, index, rule) {
         (
             format!("`{written}` matches symlinks alone, which `{}` does not follow", rule.access),
-            "name what they lead to: whoever can write the folder of a link chooses its target",
+            "name their targets: a process that can write the folder of a link chooses its target",
         )
     } else if is_pattern {
         (
@@ -217,7 +217,10 @@ fn shadowed(index: &RuleIndex, rule: &Rule) -> Option<Diagnostic> {
     }
     let written = escape_for_display(&rule.text);
     let (message, help) = if says_the_same {
-        (format!("`{written}` says what other rules say already"), "remove it, unless it is to stay when the others go")
+        (
+            format!("`{written}` says what other rules say already"),
+            "remove it, or keep it in case the other rules are removed",
+        )
     } else {
         (
             format!("`{written}` decides nothing: other rules are stronger at every path that it names"),

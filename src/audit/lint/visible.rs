@@ -109,10 +109,10 @@ fn socket(compiled: &Compiled, path: &AbsPath) -> Option<LintFinding> {
         return None;
     }
     let help = match entry(path, &compiled.layers.project) {
-        Some(entry) => format!("hide it with `exclude = [{entry}]` if the service does more than the command may"),
-        None => "hide it with an `exclude` if the service does more than the command may".to_owned(),
+        Some(entry) => format!("hide it with `exclude = [{entry}]` if the service can do more than the command should"),
+        None => "hide it with an `exclude` if the service can do more than the command should".to_owned(),
     };
-    let message = format!("`{path}` is a socket in the project: the command can use whatever listens on it");
+    let message = format!("`{path}` is a socket in the project: the command can use the service that listens on it");
     Some(LintFinding::on(path, Diagnostic::new(Code::VisibleSocket, message).help(help)))
 }
 

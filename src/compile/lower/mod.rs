@@ -293,7 +293,10 @@ fn namespaces(compiled: &Compiled) -> Vec<Operation> {
         operations.push(always(["--cap-drop", "ALL"], "root keeps no capability"));
     }
     if as_root && compiled.guard {
-        operations.push(always(["--cap-add", "CAP_SETFCAP"], "lets the guard map root, which it then gives up"));
+        operations.push(always(
+            ["--cap-add", "CAP_SETFCAP"],
+            "lets the guard map root; the guard then gives up this capability",
+        ));
     }
     operations
 }

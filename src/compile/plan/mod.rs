@@ -269,7 +269,7 @@ impl Planner<'_> {
         let plan = self.mounts.iter().position(|planned| planned.mount == Mount::GuardPlan);
         if let Some(at) = plan.filter(|_| self.mounts.iter().any(is_mask)) {
             let (path, mount) = (places::at(places::MASKED), Mount::MaskSource);
-            let because = Origin::BuiltIn("what every hidden file shows");
+            let because = Origin::BuiltIn("the content of every hidden file");
             self.mounts.insert(at + 1, PlannedMount { path, mount, purpose: Purpose::Base, because });
         }
     }

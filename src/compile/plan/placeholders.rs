@@ -61,7 +61,7 @@ impl Planner<'_> {
         if let Some(own) = &exclude.placeholder {
             placeholders.push(own.clone());
         }
-        let why = "git leaves alone what is hidden or blocked";
+        let why = "git ignores hidden and blocked paths";
         self.always_at(exclude.path.clone(), View::HostRo, Mount::DataFile { content }, why);
     }
 
@@ -102,7 +102,7 @@ pub fn check_dangling(plan: &Plan, dangling: &[(Arc<Rule>, AbsPath)], diagnostic
         let written = escape_for_display(&rule.text);
         let message =
             format!("`{written}` leads through the symlink `{link}` to nothing, and a command can replace the link");
-        let help = "remove the link, or create what it leads to: no placeholder is created through a symlink";
+        let help = "remove the link, or create its target: no placeholder is created through a symlink";
         let is_warning = rule.layer == LayerKind::Preset && !rule.protects_repository();
         let code = if is_warning { Code::DanglingLink } else { Code::PlaceholderFailed };
         diagnostics.push(Diagnostic::new(code, message).at(&rule.origin).help(help));

@@ -101,7 +101,7 @@ pub fn check_private(
             "`{path}`{} read-only: only {MOST_LINKS} private files get a copy",
             are(linked.len() - MOST_LINKS - 1)
         );
-        let help = "remove files that nobody needs, or change these outside";
+        let help = "remove files that are not needed, or change these outside";
         diagnostics.push(Diagnostic::new(Code::PrivateUnavailable, message).at(&decision.origin).help(help));
     }
     let ignored = decisions.ignored().filter(|ignored| ignored.why == IgnoreReason::DoesNotTighten);

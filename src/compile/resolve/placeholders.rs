@@ -183,7 +183,7 @@ impl Resolver<'_> {
             return None;
         }
         let (parents, kind, layer) = (self.missing_parents(path)?, FileKind::File, LayerKind::Base);
-        let origin = Origin::BuiltIn("git leaves alone what is hidden or blocked");
+        let origin = Origin::BuiltIn("git ignores hidden and blocked paths");
         exclude.placeholder = Some(Placeholder { path: path.clone(), kind, parents, layer, origin });
         Some(exclude)
     }

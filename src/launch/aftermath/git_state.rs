@@ -102,7 +102,7 @@ impl GitStateWatch {
         let common_dir = common_dir_of(host, git_dir).unwrap_or_else(|_| git_dir.clone());
         let Ok(Some(parts)) = index::parts(host, git_dir, &common_dir) else {
             let is_new = !is_as_before && known().next().is_none();
-            return is_new.then(|| report(format!("since this run nobody can tell what `{index}` names"), RESET));
+            return is_new.then(|| report(format!("since this run the names in `{index}` are not known"), RESET));
         };
         if let Some(name) = parts.iter().find_map(index::Index::refused_name) {
             let name = escape_for_display(OsStr::from_bytes(name));

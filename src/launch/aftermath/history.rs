@@ -40,8 +40,8 @@ impl HistoryWatch {
                 continue;
             }
             let names = held::shortened(new.into_iter().map(|name| format!("`{name}`")).collect(), MOST_NAMED);
-            let message = format!("since this run git shows another history by {names} in `{common_dir}`");
-            let help = "`git replace -d` and `git fetch --unshallow` show it as it is, or remove the file";
+            let message = format!("since this run git shows another history, because of {names} in `{common_dir}`");
+            let help = "restore the real history with `git replace -d` or `git fetch --unshallow`, or remove the file";
             held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths([common_dir.clone()]).help(help));
         }
     }

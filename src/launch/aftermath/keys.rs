@@ -44,7 +44,7 @@ impl KeyWatch {
                     return;
                 }
                 let notes = changed.iter().map(|(key, reason)| format!("`{key}`: {reason}")).collect();
-                (format!("the run changed what an agent obeys in `{}`", self.path), notes)
+                (format!("the run changed settings that an agent obeys in `{}`", self.path), notes)
             }
         };
         let help = "the agent outside obeys this, too: look at it before you start the agent there";

@@ -129,8 +129,8 @@ impl NestedWatch {
         if !missing.is_empty() {
             let names = held::shortened(missing.iter().map(name).collect(), MOST_NAMED);
             let message = format!("since this run git does not show that files are missing: {names}");
-            let help = "`git sparse-checkout` does this; otherwise see what a commit has there with `git show HEAD:FILE`, \
-                        because `git checkout` of another branch and back writes the file";
+            let help = "`git sparse-checkout` does this; otherwise look at `git show HEAD:FILE` first, because \
+                        `git checkout` of another branch and back would write the file";
             let paths = missing.into_iter().take(MOST_LISTED);
             held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths(paths).help(help));
         }

@@ -87,8 +87,8 @@ fn covered_again(root: &AbsPath, files: &NamedGaps) -> Option<Diagnostic> {
 }
 
 fn left_open(root: &AbsPath, files: &NamedGaps) -> Option<Diagnostic> {
-    let help = "a mount covers the file that was there at the start, and not one that is put in its place; \
-                write the rule for a folder around it, or replace it while no sandbox runs";
+    let help = "a mount covers the file that existed at the start, not a file that replaces it; write the rule for the \
+                folder around the file, or replace the file while no sandbox runs";
     replaced(root, files, "from then on", help)
 }
 

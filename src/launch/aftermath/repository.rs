@@ -96,7 +96,7 @@ fn put_back<'p>(
             Err(e) => failed.push(format!("`{path}` ({})", reason(&e))),
         }
     }
-    let lost = "what the run removed from there is gone: get it from a backup, a clone or a remote";
+    let lost = "the files that the run removed from there are gone: get them from a backup, a clone or a remote";
     let outcomes = [
         ("put back", repaired, help),
         ("put back empty, without the history", emptied, lost),

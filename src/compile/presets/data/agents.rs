@@ -367,5 +367,8 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             ],
         ),
     ],
-    ..BuiltinPreset::new("agents", "coding agents keep their state, but cannot change what they run on the host")
+    ..BuiltinPreset::new(
+        "agents",
+        "coding agents keep their state, but cannot change the programs that they run on the host",
+    )
 };

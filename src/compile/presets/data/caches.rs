@@ -161,5 +161,8 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
             &["pnpm_config_store_dir"],
         ),
     ],
-    ..BuiltinPreset::new("caches", "package managers' caches are writable, what the host runs from them is not")
+    ..BuiltinPreset::new(
+        "caches",
+        "package managers' caches are writable, programs that the host runs from them are not",
+    )
 };

@@ -156,8 +156,10 @@ impl Injector<'_, '_> {
             self.resolver.diagnostics.push(Diagnostic::new(code, message).at(origin).help(help));
         } else if self.left_out > 0 {
             let to = escape_for_display(&injection.to);
-            let message =
-                format!("only the first {MOST_OF_A_FOLDER} entries are injected at `{to}`, and {} not", self.left_out);
+            let message = format!(
+                "only the first {MOST_OF_A_FOLDER} entries are injected at `{to}`, and {} are left out",
+                self.left_out
+            );
             let help = "inject one folder that holds the others, or fewer of them";
             self.resolver
                 .diagnostics

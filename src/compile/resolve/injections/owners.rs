@@ -61,7 +61,7 @@ impl<'h> Owners<'h> {
                     );
                 }
                 Some(names) if names.has(name.as_os_str().as_bytes()) => {
-                    let message = format!("git tracks `{path}` in `{folder}`, and would commit what is injected");
+                    let message = format!("git tracks `{path}` in `{folder}`, and would commit the injected content");
                     return refused(message, "name a target that git does not track");
                 }
                 Some(_) => {}

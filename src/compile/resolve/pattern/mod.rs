@@ -39,7 +39,7 @@ pub(crate) enum PatternError {
     UnclosedClass,
     #[error("`[:…:]` has no meaning here; write the characters, or a range such as `a-z`")]
     PosixClass,
-    #[error("a range in `[…]` goes from a character to a byte that is none")]
+    #[error("a range in `[…]` has a character at one end and a byte that is no character at the other")]
     RangeOfCharacterAndByte,
     #[error("a range in `[…]` ends before it starts")]
     ReversedRange,
