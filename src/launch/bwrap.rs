@@ -71,7 +71,7 @@ pub(super) fn sufficient_flags(bwrap: &AbsPath, with_tmp: bool) -> Result<BTreeS
 }
 
 /// The flags that its help names. A version would not tell: distributions carry patches, and
-/// wrappers stand in for bwrap.
+/// wrappers replace bwrap.
 pub(crate) fn flags(bwrap: &AbsPath) -> Result<BTreeSet<String>, Diagnostic> {
     let help = asked(bwrap, "--help")?;
     Ok(help.split_whitespace().filter(|word| word.starts_with("--")).map(str::to_owned).collect())
