@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_output_of_a_program_is_had_with_its_status() {
+    fn the_output_of_a_program_comes_with_its_status() {
         let output = said("echo out; echo err >&2; exit 3", LONG, 100).unwrap();
         assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"out\n"[..], &b"err\n"[..]));
         assert_eq!(output.status.code(), Some(3));

@@ -236,7 +236,7 @@ fn a_path_opened_by_a_flag_is_not_a_grant_of_the_project_file() {
 }
 
 #[test]
-fn presets_count_as_what_they_hold() {
+fn a_preset_opens_what_its_rules_open() {
     let tree = tree();
     user(&tree, "[presets.theirs]\nrw = ['~/vault']\n");
     assert_opens(
@@ -406,7 +406,7 @@ fn an_identity_of_the_files_own_needs_no_consent() {
 }
 
 #[test]
-fn a_setting_that_is_off_for_a_reason_of_this_file_s_own_is_not_missed() {
+fn a_path_that_another_setting_of_the_file_closes_is_no_opening() {
     let tree = tree();
     tree.add("run/systemd/resolve/stub");
     tree.add("etc/resolv.conf -> ../run/systemd/resolve/stub");

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_that_does_not_apply_here_is_to_be_loaded() -> Result<(), std::io::Error> {
+    fn the_remedy_for_a_profile_that_does_not_apply_is_to_load_it() -> Result<(), std::io::Error> {
         let finding = apparmor_with(&[(SWITCH, "1\n"), ("etc/apparmor.d/agent-sandbox", "")])?;
         let remedy = finding.and_then(|finding| finding.remedy).unwrap_or_default();
         assert!(remedy.contains(apparmor::LOAD_PROFILE) && !remedy.contains("sudo install"), "{remedy}");

@@ -124,7 +124,7 @@ fn a_file_above_the_root_only_forbids() {
 
 // SPEC E3
 #[test]
-fn to_pass_what_the_caller_does_not_have_says_nothing() {
+fn passing_a_variable_that_the_caller_lacks_has_no_effect() {
     let (environment, _) = filtered(&[(SYSTEM, "set = { A = 'system' }"), (USER, "pass = ['A', 'B']")], &[], false);
     assert_eq!(environment.var("A"), Some(OsStr::new("system")));
     assert_eq!(environment.outcomes.len(), 1);

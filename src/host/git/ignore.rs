@@ -123,7 +123,7 @@ mod tests {
 
     /// A command can leave such a line for the next start.
     #[test]
-    fn many_wildcards_are_compared_soon() {
+    fn many_wildcards_are_compared_quickly() {
         let text = format!("!{}x", "**/a/".repeat(5_000));
         assert!(!takes_out(&text, &"a/".repeat(200), false));
         let text = format!("!{}x", "*a".repeat(5_000));
