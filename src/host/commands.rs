@@ -41,7 +41,7 @@ impl<P: Fn(&[u8], &AbsPath) -> Vec<PathBuf>> CommandSearch<'_, P> {
     ///
     /// A shell reads most commands, and can put a path together in many ways: `sh clean.sh`,
     /// `"$PWD/tools/clean"`, `cd tools && ./clean`. So the rest of a word after each slash counts
-    /// as well, and each folder that a word names is one in which the other words are looked for.
+    /// as well, and the other words are looked for in each folder that a word names.
     pub(crate) fn files(&mut self, words: &[Vec<u8>]) -> Vec<NamedFile> {
         let mut files = Vec::new();
         let folders = self.folders(words);

@@ -137,7 +137,8 @@ mod tests {
     }
 
     /// The rules that the profile needs for the promise of [`Confinement::OwnProfile`]. `.ci/run`
-    /// lets apparmor_parser read the whole of it, where there is one that knows `userns`.
+    /// lets apparmor_parser read the whole profile, if an apparmor_parser that knows `userns` is
+    /// installed.
     // SPEC H3
     #[test]
     fn our_profile_keeps_bwrap_out_of_its_own_profile() {

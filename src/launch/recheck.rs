@@ -105,8 +105,8 @@ fn mounts(argv: &Argv) -> Vec<&[OsString]> {
     argv.operations.iter().map(|operation| operation.words.as_slice()).filter(|words| !is_of_guard(words)).collect()
 }
 
-/// The guard's own mounts, except those of services' sockets: services create and remove these at
-/// any time, and one that appears after the start is not hidden anyway.
+/// The guard's own mounts, except the masks of services' sockets: services create and remove
+/// sockets at any time, and a socket that appears after the start is not hidden anyway.
 fn steps(argv: &Argv) -> Vec<&Tightening> {
     let overflow = argv.guard.iter().flat_map(|guard| &guard.plan.overflow);
     overflow.filter(|step| !matches!(step, Tightening::MaskIfThere(_))).collect()

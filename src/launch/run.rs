@@ -51,7 +51,7 @@ pub(crate) enum Residue {
     Nothing,
 }
 
-/// The limits that the supervisor enforces in a run: those of time and output.
+/// The limits of time and output that the supervisor enforces in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SupervisedLimits {
     OfPolicy,

@@ -197,7 +197,7 @@ pub enum Mask {
     /// An empty folder of the sandbox's own covers it. The command can write it, except at `/`.
     OwnPlace,
     /// It reads as a copy without its credentials. For files that hold settings as well, which
-    /// tools need. A file without credentials is left alone, and one that is unclear is denied.
+    /// tools need. A file without credentials is left alone, and an unclear file is denied.
     Redacted(CredentialFile),
     /// A folder is empty and writable, in memory, and gone after the run. For folders in which
     /// processes of one machine find each other, or that a program sources files from.

@@ -12,7 +12,7 @@ const LONGEST: usize = 1000;
 
 /// Whether this change may reach the host's file, whose entries are `host`. Removing a listed key
 /// is harmless, too. A key with several values stays: git would be started for each of them.
-/// Another upstream for a branch that already has one stays, too: a plain `git push` would go
+/// Another upstream for a branch with an upstream stays, too: a plain `git push` would go
 /// elsewhere.
 pub(super) fn may_leave(file: &PrivateFile, syntax: Syntax, key: &Key, values: &Values, host: &Entries) -> bool {
     let Some(listed) = listed(file, key) else { return false };

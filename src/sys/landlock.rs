@@ -55,7 +55,8 @@ pub(crate) fn restrict_scopes_of(command: &mut Command) -> io::Result<()> {
 /// keeps a mount point in its place only for processes that see the mount.
 ///
 /// Truncating is not restricted, because a FIFO has nothing to truncate and a read-only mount
-/// refuses it. Neither are the requests of devices: a device outside of `places` cannot be opened.
+/// refuses it. The requests of devices are not restricted either: a device outside of `places`
+/// cannot be opened.
 pub(crate) fn restrict_changes(
     places: impl Iterator<Item = OwnedFd>,
     handled: Changes,

@@ -28,9 +28,9 @@ const AF_VSOCK: u64 = libc::AF_VSOCK as u64;
 /// The second is `F_SETDELEG` (Linux 6.19).
 const LEASES: [u64; 2] = [libc::F_SETLEASE as u64, 1024 + 16];
 
-/// The calls that set priorities, each with its value for "a process group". The group 0 is the one
-/// of the calling process, and processes outside may be in it; it has no other number inside. By
-/// the id of a process or of a user, the kernel finds only processes inside.
+/// The calls that set priorities, each with its value for "a process group". The group 0 is the
+/// group of the calling process, and processes outside may be in it; it has no other number inside.
+/// By the id of a process or of a user, the kernel finds only processes inside.
 const PRIORITIES: [(i64, u64); 2] = [(libc::SYS_setpriority, libc::PRIO_PGRP as u64), (libc::SYS_ioprio_set, 2)];
 
 /// The calls that change the mode of a file, each with the index of the mode. A program with the

@@ -18,7 +18,8 @@ use rustix::termios::{
 
 use super::ablate::{self, Mitigation};
 
-/// The caller's terminals before the run: the controlling one, and those that are standard streams.
+/// The caller's terminals before the run: the controlling terminal, and terminals that are standard
+/// streams.
 pub(crate) struct Terminals {
     foreground: Option<Foreground>,
     saved: Vec<SavedTerminal>,

@@ -100,7 +100,8 @@ fn planned(
     (decisions, plan)
 }
 
-/// The rules that only the policy with the file has, and those that only the policy without it has.
+/// The rules that only the policy with the file has, and the rules that only the policy without it
+/// has.
 type Changed<'a> = (Vec<&'a Arc<Rule>>, Vec<Arc<Rule>>);
 
 /// The policy without the file. Presets are expanded again only where the file changes which are

@@ -68,8 +68,8 @@ impl Author<'_> {
         Some(Granted { grant, origin })
     }
 
-    /// Whether a variable with this origin is an identity that needs no consent: one of the file's
-    /// own, or the user's, which the policy without the file passes, too.
+    /// Whether a variable with this origin is an identity that needs no consent: an identity that
+    /// the file gives, or the user's identity, which the policy without the file passes, too.
     fn is_identity(&self, origin: &Origin) -> bool {
         let (before, now) = (&self.base.policy.identity, &self.full.policy.identity);
         match &now.value {

@@ -68,7 +68,7 @@ pub(super) fn features(bwrap: &AbsPath) -> impl Iterator<Item = Feature> + use<>
     })
 }
 
-/// The limits that this machine can enforce. Those of a cgroup are tested.
+/// The limits that this machine can enforce. The limits of a cgroup are tested.
 pub(super) fn limits(host: &Host, session: &Session, bwrap: Option<&AbsPath>, tried: &Tried) -> DoctorFinding {
     let has_size = bwrap.is_some_and(|bwrap| bwrap::flags(bwrap).unwrap_or_default().contains(SIZE));
     let no_size = (!has_size).then(|| format!("this bwrap does not have `{SIZE}`"));

@@ -116,8 +116,8 @@ fn socket(compiled: &Compiled, path: &AbsPath) -> Option<LintFinding> {
     Some(LintFinding::on(path, Diagnostic::new(Code::VisibleSocket, message).help(help)))
 }
 
-/// Finds files with other names: those for which a rule accepts that, and those in folders that a
-/// user hides. (For all other rules it is an error: SPEC W4.)
+/// Finds files with other names: files for which a rule accepts other names, and files in folders
+/// that a user hides. (For all other rules it is an error: SPEC W4.)
 pub(super) fn hard_links(host: &Host, compiled: &Compiled, findings: &mut Vec<LintFinding>) {
     for (path, decision) in compiled.decisions.iter() {
         let is_accepted = decision.access.is_protective() && decision.hard_links == HardLinks::Allow;

@@ -86,7 +86,7 @@ pub struct ProbeProcess {
     pub namespaces: BTreeMap<String, String>,
     /// The names of its variables.
     pub environment: Vec<Word>,
-    /// File descriptors from 3 on, and those of directories.
+    /// File descriptors from 3 on, and all descriptors of directories.
     pub descriptors: Vec<String>,
     pub cwd: Option<AbsPath>,
     pub marker: bool,

@@ -439,8 +439,8 @@ fn protect_own_files<'o>(
     }
 }
 
-/// SPEC Q6: hides the copies of private files and the reports of runs. Those of other projects are
-/// the most important. The command sees its own copies elsewhere.
+/// SPEC Q6: hides the copies of private files and the reports of runs. The copies and reports of
+/// other projects are the most important. The command sees its own copies elsewhere.
 fn hide_copies_and_reports(decisions: &mut Decisions, layers: &Layers) {
     if ablate::is_off(Mitigation::OwnFiles) {
         return;

@@ -1,4 +1,4 @@
-//! Decides which blocked missing paths need a placeholder: those that the command could create.
+//! Finds the blocked missing paths that need a placeholder: the command could create them.
 
 use std::collections::BTreeSet;
 

@@ -162,7 +162,8 @@ struct EnvLayer<'a> {
     /// Values, each with its origin.
     set: BTreeMap<&'a OsStr, (&'a OsStr, &'a Origin)>,
     unset: Vec<(NamePattern, Origin)>,
-    /// Words of credentials (SPEC E11). A name that is one, or ends in one, counts as unset.
+    /// Words of credentials (SPEC E11). A name that equals such a word, or ends in it, counts as
+    /// unset.
     words: Vec<(&'static str, Origin)>,
     pass: Vec<(NamePattern, Origin)>,
     /// Names that `unset` does not mean, although it matches them.

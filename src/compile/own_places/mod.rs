@@ -55,8 +55,8 @@ pub(super) fn rules(
     rules
 }
 
-/// The homes of the user: that of `$HOME`, and that of the password file, if it is another one and
-/// not that of a service.
+/// The homes of the user: `$HOME`, and the home in the password file if it differs and is not the
+/// home of a service.
 fn homes(project: &Project) -> Vec<&AbsPath> {
     let is_service = |path: &AbsPath| {
         SYSTEM.iter().chain(&MINIMAL).any(|folder| path.lies_in(folder.as_ref()) || path.as_os_str() == *folder)

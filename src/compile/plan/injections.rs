@@ -7,8 +7,8 @@ use crate::sys::ablate::{self, Mitigation};
 
 use super::{Plan, links};
 
-/// Refuses an injection through a symlink that the command can replace, and one whose source the
-/// command could not read itself.
+/// Refuses an injection through a symlink that the command can replace, and an injection whose
+/// source the command could not read itself.
 pub fn check_injections(plan: &Plan, decisions: &Decisions, diagnostics: &mut Diagnostics) {
     for (path, decision) in decisions.iter().filter(|(_, decision)| decision.injected.is_some()) {
         let mut refuse = |message: String, help: &str| {

@@ -13,8 +13,8 @@ use crate::sys::ablate::{self, Mitigation};
 
 use super::data::PresetEntry;
 
-/// Adds the rules of one entry of a built-in preset: one, several, or none if it needs a repository
-/// and there is none.
+/// Adds the rules of one entry of a built-in preset: one rule, several rules, or none if the entry
+/// needs a repository and there is no repository.
 pub(super) fn add_rules(
     preset: &'static str,
     entry: &'static PresetEntry,

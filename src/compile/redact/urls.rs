@@ -3,8 +3,8 @@
 /// The characters that end the authority of a URL in a settings file.
 const ENDS: [char; 11] = ['/', '?', '#', '"', '\'', '<', '>', ' ', '\t', '\r', '\n'];
 
-/// The text without the credentials of its URLs. A reference such as `${TOKEN}` is none: its value
-/// is in the environment.
+/// The text without the credentials of its URLs. A reference such as `${TOKEN}` is no credential:
+/// its value is in the environment.
 pub(super) fn without_credentials(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -237,7 +237,7 @@ impl Resolution {
     }
 
     /// The paths that the read-only globs of presets match now, and did not match when they were
-    /// resolved. Globs with `**`, and those in git directories, are left out: they would walk far.
+    /// resolved. Globs with `**`, and globs in git directories, are left out: they would walk far.
     pub(crate) fn new_matches(&self, host: &Host) -> Vec<(Arc<Rule>, AbsPath)> {
         let is_of_preset = |rule: &Rule| {
             let is_found = matches!(&rule.origin, Origin::Preset { path, .. } if path.starts_with('$'));
@@ -366,7 +366,7 @@ impl<'a> Resolver<'a> {
         self.host.resolve_from(anchor, Path::new(text)).ok().filter(|resolved| resolved.kind.is_some())
     }
 
-    /// Records a match, unless its path is one that no rule may name (SPEC D4).
+    /// Records a match, unless no rule may name its path (SPEC D4).
     fn accept(&mut self, found: Match) {
         let Match { rule, path, kind, .. } = &found;
         let is_own_root = path.is_root() && rule.refinements.mask == Mask::OwnPlace;

@@ -1,5 +1,5 @@
-//! Missing paths: those that a start creates, for rules that ask for them and for installed
-//! programs that need them (SPEC P9), and those that may get a placeholder (SPEC M4–M6). `decide`
+//! Missing paths: paths that a start creates, for rules that ask for them and for installed
+//! programs that need them (SPEC P9), and paths that may get a placeholder (SPEC M4–M6). `decide`
 //! tells which of the latter need one.
 
 use std::os::unix::ffi::OsStrExt;
@@ -111,7 +111,7 @@ impl Resolver<'_> {
         signs.is_empty() || signs.iter().any(exists)
     }
 
-    /// Keeps one placeholder for each path: that of the first rule of the highest layer.
+    /// Keeps one placeholder for each path: the placeholder of the first rule of the highest layer.
     pub(super) fn settle_placeholders(&mut self) {
         let placeholders = &mut self.found.placeholders;
         placeholders.sort_by(|a, b| a.path.cmp(&b.path).then(b.layer.cmp(&a.layer)));

@@ -74,8 +74,8 @@ impl IndexedSubmodules {
 }
 
 /// The submodules in the index of `git_dir`; `None` if the index is unclear. An index that git
-/// refuses may be accepted here; one that git accepts is never read differently. `on_hidden` gets
-/// each file that git assumes to be unchanged or does not look for.
+/// refuses may be accepted here; an index that git accepts is never read differently. `on_hidden`
+/// gets each file that git assumes to be unchanged or does not look for.
 pub(crate) fn submodules(
     host: &Host,
     git_dir: &AbsPath,

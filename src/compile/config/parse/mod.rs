@@ -325,7 +325,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A value that is one of a few words, which the schema lists.
+/// A value from a short list of words in the schema.
 pub(super) trait Choice: DeserializeOwned + JsonSchema {}
 
 impl<T: DeserializeOwned + JsonSchema> Choice for T {}

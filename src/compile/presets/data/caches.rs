@@ -86,7 +86,8 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
             "Gradle User Manual, \"Gradle properties\": org.gradle.jvmargs, org.gradle.java.home",
             &[ro("~/.gradle/gradle.properties").blocked()],
         ),
-        // A build inside must start its own daemon: one of the host would run it outside.
+        // A build inside must start its own daemon: a daemon of the host would run the build
+        // outside.
         group(
             "Gradle",
             "Gradle User Manual, \"Gradle Daemon\": the registry has the ports and tokens of all daemons",

@@ -261,8 +261,8 @@ impl<'a> NestedSearch<'a> {
         }
     }
 
-    /// Adds the repositories that the index of `repository` names, and those that their indexes
-    /// name.
+    /// Adds the repositories that the index of `repository` names, and the repositories that their
+    /// indexes name.
     fn index(&mut self, repository: Repository) {
         let mut waiting = vec![repository];
         while let Some(Repository { work_tree, git_dir, common_dir, .. }) = waiting.pop() {
