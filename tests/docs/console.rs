@@ -1,9 +1,9 @@
 //! Every `console` block of the documents shows the output of a real run.
 //!
 //! A block has one or more examples: a line `$ COMMAND`, and its output. In the output a line `…`
-//! stands for any number of lines, and `…` inside a line for any text. `sh` blocks show commands
-//! without output. `DOCS_UPDATE=1 cargo test --test docs console` writes the output of blocks that
-//! leave nothing out anew.
+//! matches any number of lines, and `…` inside a line any text. `sh` blocks show commands without
+//! output. `DOCS_UPDATE=1 cargo test --test docs console` writes the output of blocks that leave
+//! nothing out anew.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -19,7 +19,7 @@ const EXCEPTIONS: [(&str, &str); 2] = [
     ("agent-sandbox -- claude mcp add", "needs Claude Code; scripts/test-agents runs it"),
 ];
 
-/// How the output of an example is compared.
+/// The way in which the output of an example is compared.
 #[derive(Clone, Copy)]
 enum Compare {
     Text,

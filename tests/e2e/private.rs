@@ -649,7 +649,8 @@ fn the_hosts_own_change_in_a_protected_file_is_no_finding(place: &Place) {
     for name in ["started", "go"] {
         fs::remove_file(place.project().join(name)).unwrap();
     }
-    // A rename takes the mount off. Nobody can tell the user's change from one of the command.
+    // A rename takes the mount off. No program can tell a change of the user from a change of the
+    // command.
     let waiting = Waiting::start(crate::sandbox::sandbox(place), place.project(), "true");
     git(place, &["config", "core.fsmonitor", "mine"]);
     let said = waiting.finish();

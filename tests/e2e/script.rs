@@ -1,5 +1,4 @@
-//! The printed script removes the placeholders that it creates, in whatever way it ends, and
-//! nothing else.
+//! The printed script removes the placeholders that it creates, however it ends, and nothing else.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
 //! Placeholders at blocked paths: the command cannot create these paths, and the placeholders are
-//! gone after the run, in whatever way it ends. Also the reports after a run.
+//! gone after the run, however it ends. Also the reports after a run.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -18,7 +18,8 @@ const BLOCKED: &str =
 fn placeholders_in_a_closed_folder_are_removed_by_the_next_start() {
     crate::situations::as_user(Place::outside_tmp, |place| {
         closed(place);
-        // Of another project: a folder that cannot be searched cannot be protected.
+        // The folder belongs to another project: a folder that cannot be searched cannot be
+        // protected.
         let other = place.home().join("code/other");
         fs::create_dir(&other).unwrap();
         place.give_away();

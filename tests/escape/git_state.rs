@@ -1,5 +1,5 @@
 //! Making git on the host write, delete, copy or commit files that the command cannot reach, by
-//! files in a git directory that git believes without a look.
+//! files in a git directory that git does not check.
 
 use std::fs;
 
