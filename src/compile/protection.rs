@@ -37,7 +37,7 @@ fn name(protection: Protection) -> &'static str {
     }
 }
 
-/// The effect of a missing protection: the gain of an attacker.
+/// The gain of an attacker if the protection is missing.
 pub(crate) fn leaves_open(protection: Protection) -> &'static str {
     match protection {
         Protection::Guard => "mounts are neither compared with the plan nor locked",

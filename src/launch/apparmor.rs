@@ -25,7 +25,7 @@ const OF_BWRAP: &str = "bwrap-userns-restrict";
 /// The profile in that file under which the children of bwrap run. It denies all capabilities.
 const OF_BWRAP_CHILDREN: &str = "unpriv_bwrap";
 
-/// The treatment of user namespaces of bwrap and of the guard by AppArmor.
+/// AppArmor's treatment of the user namespaces of bwrap and of the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Confinement {
     /// Both keep their capabilities.

@@ -62,7 +62,7 @@ pub enum LoserReason {
     PresetOnlyTightens,
     /// A pattern does not reach into an excluded directory.
     OutOfReach,
-    /// A stronger pattern is out of reach of the excluded directory. That also keeps this weaker
+    /// A stronger pattern does not reach into the excluded directory, and also keeps this weaker
     /// rule from opening the path.
     BehindOneOutOfReach,
     /// Our own files stay at least read-only.
