@@ -102,7 +102,7 @@ impl Sandbox {
         self
     }
 
-    /// Makes a path, or what a pattern matches, read-only.
+    /// Makes a path, or the matches of a pattern, read-only.
     pub fn ro(mut self, path: impl Into<OsString>) -> Self {
         self.request.ro.push(path.into());
         self
@@ -138,7 +138,7 @@ impl Sandbox {
         self
     }
 
-    /// Limits what the command may use. A limit that this machine cannot enforce is an error.
+    /// Limits the resources of the command. A limit that this machine cannot enforce is an error.
     pub fn limit(mut self, limit: Limit) -> Self {
         self.request.limits.push(limit);
         self
@@ -262,7 +262,7 @@ impl SandboxedCommand<'_> {
 /// The result of a command.
 #[derive(Debug)]
 pub struct Outcome {
-    /// How the command ended.
+    /// The way in which the command ended.
     pub ending: Ending,
     /// The standard output, if it was captured.
     pub stdout: Vec<u8>,

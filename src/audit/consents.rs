@@ -12,7 +12,7 @@ use crate::trust::{self, Grant};
 /// The recorded consents of one user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Consents {
-    /// Where they are recorded.
+    /// The folder that holds the records.
     pub state: AbsPath,
     /// Sorted by the file that they are about.
     pub consents: Vec<Consent>,
@@ -20,25 +20,25 @@ pub struct Consents {
     pub unusable: Vec<Unusable>,
 }
 
-/// Consent to what one project's file opens.
+/// One user's consent to the openings of one project's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Consent {
     pub file: AbsPath,
     pub status: ConsentStatus,
-    /// Of the content that was agreed to.
+    /// The SHA-256 of the content that the user agreed to.
     pub sha256: String,
-    /// What was agreed to.
+    /// The grants that the user agreed to.
     pub grants: Vec<Grant>,
-    /// Where this is recorded.
+    /// The file of the record.
     pub record: AbsPath,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename = "Status", rename_all = "kebab-case")]
 pub enum ConsentStatus {
-    /// The file says what was agreed to.
+    /// The file has the content that the user agreed to.
     InForce,
-    /// The file says something else now: the consent does not count.
+    /// The file has another content now, so the consent does not count.
     Changed,
     /// There is no such file any more, or a symlink in its place.
     Gone,
@@ -54,8 +54,8 @@ pub struct Unusable {
 
 pub fn consents(host: &Host, state: &AbsPath) -> Result<Consents, Diagnostic> {
     let found = trust::records(host, state).map_err(|e| {
-        Diagnostic::new(Code::TrustFailed, format!("cannot read what is recorded in `{state}`: {}", reason(&e)))
-            .help(format!("`{state}` must be a folder that you own and that nobody else can write"))
+        Diagnostic::new(Code::TrustFailed, format!("cannot read the records in `{state}`: {}", reason(&e)))
+            .help(format!("`{state}` must be a folder that you own and that no other user can write"))
     })?;
     let mut all = Consents { state: state.clone(), consents: Vec::new(), unusable: Vec::new() };
     for (at, record) in found {
@@ -75,7 +75,8 @@ pub fn consents(host: &Host, state: &AbsPath) -> Result<Consents, Diagnostic> {
 }
 
 fn status(host: &Host, file: &AbsPath, agreed: &str) -> ConsentStatus {
-    // Consent is given to a file that no symlink leads to. Through a symlink it is another file.
+    // The record names a path without symlinks. If a symlink is on the way now, the path means
+    // another file, and the recorded one counts as gone.
     let is_itself = host.resolve(file.as_path()).map(|found| found.path == *file && found.kind.is_some());
     match is_itself.and_then(|is| if is { host.read_regular(file, MAX_CONFIG_BYTES) } else { Ok(None) }) {
         Ok(Some(content)) if sha256(&content) == agreed => ConsentStatus::InForce,

@@ -11,7 +11,7 @@ pub use crate::trust::openings::{DiffState, PolicyChange, Side, Subject};
 /// The differences between two policies, compiled for the same project on the same host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Diff {
-    /// What was compared.
+    /// The names of the two operands.
     pub old: String,
     pub new: String,
     /// Access that only the new policy gives.
@@ -25,7 +25,7 @@ pub struct Diff {
 pub fn diff(old: (&str, &Compiled), new: (&str, &Compiled)) -> Diff {
     let ((old_name, old), (new_name, new)) = (old, new);
     let widened = openings(old, new);
-    // The old policy opens what the new one closes.
+    // The old policy opens the paths that the new one closes.
     let swapped = |PolicyChange { what, old, new }| PolicyChange { what, old: new, new: old };
     let narrowed = openings(new, old).into_iter().map(swapped).collect();
     Diff { old: old_name.to_owned(), new: new_name.to_owned(), widened, narrowed, notes: Vec::new() }

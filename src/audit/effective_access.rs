@@ -55,7 +55,7 @@ impl EffectiveAccess {
             EffectiveAccess::Ro => "can be read, not changed",
             EffectiveAccess::Exclude => "can be neither read nor changed",
             EffectiveAccess::Redacted => "a copy without its credentials can be read, not changed",
-            EffectiveAccess::Injected => "what the policy injects here can be read, the host's is not seen",
+            EffectiveAccess::Injected => "the injected content can be read, the host's is not visible",
             EffectiveAccess::PrivateFile => "a copy for this project can be read and changed, the host's file stays",
             EffectiveAccess::Private => "a place of the sandbox's own, empty at first, gone after the run",
             EffectiveAccess::PrivateRo => "a place of the sandbox's own, in which nothing can be made",
@@ -103,7 +103,8 @@ impl<'p> VisibleMounts<'p> {
             let path = &planned.path;
             match planned.mount {
                 Mount::RemountReadOnly => _ = visible.read_only.insert(path),
-                // In a file system that another mount has made.
+                // This directory lies in a file system that another mount has made, so the access
+                // there does not change.
                 Mount::Directory { .. } => {}
                 _ => {
                     visible.mounts.cover(path.clone(), planned);

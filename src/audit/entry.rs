@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folders_themselves_have_names() {
+    fn the_root_and_the_home_are_written_as_dot_and_tilde() {
         assert_eq!(quoted("", Path::new("")), Some("\".\"".to_owned()));
         assert_eq!(quoted("~/", Path::new("")), Some("\"~\"".to_owned()));
         assert_eq!(quoted("~/", Path::new("x")), Some("\"~/x\"".to_owned()));

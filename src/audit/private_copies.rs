@@ -9,6 +9,6 @@ use crate::private::KeptCopy;
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(title = "agent-sandbox private")]
 pub struct PrivateCopies {
-    /// By project, then by path.
+    /// The copies, sorted by project, then by path.
     pub copies: Vec<KeptCopy>,
 }

@@ -18,7 +18,7 @@ use crate::policy::{AbsPath, Source, escape_for_display};
 use crate::sys::ablate::{self, Mitigation};
 use crate::sys::process::output_within;
 
-/// How long git may take to read one object.
+/// The time that git may take to read one object.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The project's file at `revision`; `None` if there was none.
@@ -64,8 +64,9 @@ pub fn source_at(
         };
     };
     if mode == b"120000" {
-        let message = format!("`{PROJECT_FILE}` is a symlink at `{named}`, and where it led is not known");
-        return Err(failed(message, "write what it said to a file, and name that"));
+        let message =
+            format!("`{PROJECT_FILE}` is a symlink at `{named}`, and its target at that revision is not known");
+        return Err(failed(message, "write the policy of that revision to a file, and name the file"));
     }
     let content = git.ask(["cat-file".into(), "blob".into(), OsStr::from_bytes(blob).to_owned()])?;
     let name = format!("{named}:{PROJECT_FILE}");

@@ -17,19 +17,20 @@ const NOTHING: Origin = Origin::BuiltIn("the host is read-only");
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename = "Ruling")]
 pub struct RuleJson {
-    /// What it says. Of what belongs to every sandbox, also what no rule can say.
+    /// The access that the rule gives. Mounts of every sandbox also have kinds of access that no
+    /// rule can give.
     pub access: EffectiveAccess,
     /// The path that it is about on this host. It applies to this path and everything below.
     pub at: AbsPath,
-    /// As written: a path or a pattern. Absent for a rule that no user wrote.
+    /// The rule as written: a path or a pattern. Absent for a rule that no user wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<Word>,
-    /// Whether it named that path, or a pattern matched it.
+    /// Whether the rule named the path, or a pattern matched it.
     pub by: Exactness,
     pub layer: LayerKind,
     #[serde(rename = "whence")]
     pub origin: Origin,
-    /// The symlinks that led from what was written to `at`.
+    /// The symlinks that led from the written path to `at`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<AbsPath>,
 }

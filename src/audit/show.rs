@@ -30,7 +30,7 @@ pub struct Shown {
     /// Whether the command can make user namespaces.
     pub nested: Setting<bool>,
     pub tmp: Setting<Tmp>,
-    /// How much the command may use.
+    /// The limits in force.
     pub limits: Vec<Setting<Limit>>,
     pub home: Setting<Home>,
     pub base: Setting<BaseTree>,
@@ -60,7 +60,7 @@ pub struct ShownProject {
 pub struct ShownFile {
     pub path: AbsPath,
     pub layer: LayerKind,
-    /// It lies above the project's root, and only what it forbids counts.
+    /// The file lies above the project's root, so only its prohibitions count.
     pub forbids_only: bool,
 }
 
@@ -80,17 +80,17 @@ pub struct RequiredProtection {
     pub origin: Origin,
 }
 
-/// Which variables the command gets. Names, and no values.
+/// The variables that the command gets: their names, and no values.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename = "Variables")]
 pub struct ShownEnvironment {
     /// Whether variables that nothing names pass.
     pub inherit: Setting<bool>,
-    /// With the caller's value.
+    /// The variables that keep the caller's value.
     pub passed: Vec<Word>,
-    /// The caller has them, and the command does not.
+    /// The variables of the caller that the command does not get.
     pub unset: Vec<Variable>,
-    /// With a value of the policy's.
+    /// The variables that the policy sets.
     pub set: Vec<Variable>,
 }
 
@@ -107,9 +107,9 @@ pub struct ShownPath {
     pub path: AbsPath,
     /// The access of a command there.
     pub access: EffectiveAccess,
-    /// What decides that.
+    /// The rule that decides the access.
     pub rule: RuleJson,
-    /// It is kept from being renamed, because this lies in it.
+    /// The directory cannot be renamed, because this path lies in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned_for: Option<AbsPath>,
     /// Nothing is there, and a placeholder keeps it so during the run.

@@ -1,4 +1,4 @@
-//! How a subcommand ends, and the exit code that follows.
+//! The ways in which a subcommand can end, and the exit code of each.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use super::output::Output;
 /// Whether the answer is yes (exit code 0) or no (1).
 pub(super) type Answered = Result<bool, CliError>;
 
-/// Why there is no answer.
+/// The reason for which a subcommand gives no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CliError {
     #[error("the errors have been printed")]

@@ -76,7 +76,7 @@ pub(super) enum Subcommand {
     Sweep,
     Completions(CompletionsArgs),
     Man(ManArgs),
-    /// Try what only a process that ends thereafter can try, for `doctor`
+    /// Try steps that cannot be undone, for `doctor`
     #[command(name = "__doctor", hide = true)]
     DoctorProbe,
     /// Be the probe of `verify`

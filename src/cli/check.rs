@@ -32,7 +32,7 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &CheckArgs, output:
     if let Some(file) = &arguments.file {
         let (folder, name) = match place_of(&session.cwd, file) {
             Ok(place) => place,
-            // The user asked about this file, so that it is missing is an answer.
+            // The user asked whether this file is valid. If the file is missing, the answer is no.
             Err(missing) => {
                 output.report_one(missing);
                 return Ok(false);

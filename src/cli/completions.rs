@@ -35,8 +35,8 @@ pub(super) fn run(arguments: &CompletionsArgs, output: &Output) -> Answered {
         .subcommands(all.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).cloned());
     let mut text = Vec::new();
     aot::generate(arguments.shell, &mut definition, NAME, &mut text);
-    // For bash, clap_complete 4.6 takes `sandbox` for a subcommand of `agent` in half of the
-    // places. Without this, bash completes nothing after a subcommand.
+    // For bash, clap_complete 4.6 treats `sandbox` as a subcommand of `agent` in half of the
+    // places. Without the replacement, bash completes nothing after a subcommand.
     let text = String::from_utf8_lossy(&text).replace("agent__subcmd__sandbox", "agent__sandbox");
     output.print(text.as_bytes())
 }

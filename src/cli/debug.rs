@@ -21,7 +21,7 @@ pub(super) fn stages(compiled: &Compiled, widening: Option<&Widening>) -> String
     };
     let layers = &compiled.layers.layers;
     let read = layers.iter().filter_map(|layer| {
-        let part = if layer.protective_only { ", above the root: only what it forbids counts" } else { "" };
+        let part = if layer.protective_only { ", above the root: only its prohibitions count" } else { "" };
         layer.file.as_ref().map(|file| format!("{file} ({}{part})", layer.kind.name()))
     });
     let absent = compiled.layers.absent.iter().map(|path| format!("{path} (absent)"));

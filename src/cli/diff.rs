@@ -92,7 +92,7 @@ fn compare(host: &Host, options: &Options, arguments: &DiffArgs, output: &Output
         let compiled = compiled.filter(|_| !diagnostics.has_errors());
         if compiled.is_none() {
             let message = format!("{which}, `{}`, cannot be compiled here: nothing was compared", source.name);
-            let help = "correct what is said above, or compare another file";
+            let help = "correct the errors above, or compare another file";
             diagnostics.push(Diagnostic::new(Code::NoComparison, message).help(help));
         }
         // A run will use NEW, so warnings about OLD do not matter.
@@ -179,7 +179,8 @@ fn current(host: &Host, project: &Project) -> Result<Operand, Diagnostic> {
     Ok(nothing(PROJECT_FILE.to_owned(), Some(note)))
 }
 
-/// With `allow_missing`, a revision without the file stands for no project file.
+/// The operand at a git revision. With `allow_missing`, a revision without the file means that
+/// there is no project file.
 fn at_revision(
     host: &Host,
     session: &Session,

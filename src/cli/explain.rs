@@ -127,7 +127,7 @@ fn one_variable(variable: &VariableExplanation, paint: Paint) -> String {
         let _ = writeln!(out, "  {} {text}", paint.aside(format!("{title:<7}")));
     };
     if !variable.caller_has_it && variable.fate != VariableFate::Set {
-        line("now", "you do not have it: this is what would become of it".to_owned());
+        line("now", "you do not have this variable: the answer says whether the command would get it".to_owned());
     }
     match &variable.preset {
         Some(by) => {

@@ -1,5 +1,5 @@
-//! `agent-sandbox explain` inside a sandbox: it answers for the policy that is in force, from the
-//! text that stands there for the command (SPEC B16).
+//! `agent-sandbox explain` inside a sandbox: it answers for the policy in force, from
+//! `/run/agent-sandbox/README` (SPEC B16).
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -14,13 +14,14 @@ use super::answer::Answered;
 use super::output::Output;
 use super::style::Paint;
 
-/// Ten thousand rules have a tenth of it.
+/// The largest text that is read, in bytes. A text about ten thousand rules has a tenth of this
+/// size.
 const LARGEST: u64 = 1 << 24;
 
 /// The reason for `/`.
 const READ_ONLY_HOST: &str = "the host is read-only";
 
-/// The paths and the names of variables that were asked for, and whether limits were.
+/// The paths and the names of variables to explain, and whether to explain the limits.
 type Asked<'a> = (&'a [OsString], &'a [OsString], bool);
 
 pub(super) fn run(host: &Host, cwd: &AbsPath, (paths, names, limits): Asked, output: &Output) -> Answered {

@@ -76,6 +76,7 @@ fn write(host: &Host, path: &AbsPath, text: &str) -> io::Result<()> {
 }
 
 fn already_there(file: &AbsPath) -> Diagnostic {
-    Diagnostic::new(Code::AlreadyThere, format!("`{file}` is there already, and is not overwritten"))
-        .help("`agent-sandbox init --stdout` shows what would be proposed; `agent-sandbox lint` looks at what is there")
+    Diagnostic::new(Code::AlreadyThere, format!("`{file}` is there already, and is not overwritten")).help(
+        "`agent-sandbox init --stdout` shows what would be proposed; `agent-sandbox lint` examines the existing file",
+    )
 }

@@ -66,7 +66,7 @@ fn pages() -> Vec<(String, String)> {
     iter::once(&program).chain(subcommands).map(page).collect()
 }
 
-/// In ASCII, so that the locale of the reader does not matter.
+/// A page in ASCII, so that the locale of the reader does not matter.
 fn page(command: &clap::Command) -> (String, String) {
     // Examples and exit codes become sections.
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();

@@ -159,7 +159,8 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     answered.map_or_else(report, answer::exit_code)
 }
 
-/// The refusal of a stack that would overflow, which ends a process without a message that helps.
+/// Refuses a stack that is too small. A stack overflow would end the process without a helpful
+/// message.
 fn too_small_stack() -> Option<Diagnostic> {
     let limit = getrlimit(Resource::Stack).current.filter(|limit| *limit < SMALLEST_STACK)?;
     let message = format!("the stack is limited to {} KiB (`ulimit -s`)", limit / 1024);

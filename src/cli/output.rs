@@ -24,7 +24,7 @@ use super::args::{MessageFormat, Options};
 use super::progress::Progress;
 use super::style::Paint;
 
-/// The number of findings of a report on a terminal, and of their details together.
+/// A report on a terminal shows this many findings, and this many details of all findings together.
 const MOST_FINDINGS: usize = 20;
 const MOST_DETAILS: usize = 100;
 /// The number of characters of a line. A path alone may have four thousand bytes.
@@ -111,7 +111,8 @@ impl Output {
     }
 
     pub(super) fn print_json(&self, value: &impl Serialize) -> Answered {
-        // An empty answer must not pass for one.
+        // If the answer cannot be written as JSON, report an error: an empty output would look like
+        // an answer.
         let text = serde_json::to_string_pretty(value).map_err(|e| {
             Diagnostic::new(Code::OutputFailed, format!("cannot write the result as JSON: {e}"))
                 .help("ask without `--json`, and report this as a bug")
@@ -132,8 +133,8 @@ impl Output {
         }
     }
 
-    /// Prints the report of a run, and returns whether its user can have seen all of it. With
-    /// `--quiet` the user does not want to.
+    /// Prints the report of a run. Returns true if all of it was written, or if `--quiet` asks for
+    /// no report.
     pub(super) fn report_run(&self, said: &Diagnostics, is_kept: bool) -> bool {
         self.end_progress();
         if self.quiet || said.is_empty() {

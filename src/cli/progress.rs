@@ -11,7 +11,7 @@ use crate::policy::AbsPath;
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The time between two updates.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// For a terminal that does not report its width.
+/// The width to assume for a terminal that does not report its own.
 const USUAL_WIDTH: u16 = 80;
 
 pub(super) struct Progress<W> {

@@ -21,7 +21,8 @@ use super::output::Output;
 pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> Result<ExitCode, CliError> {
     let options = &arguments.options;
     if arguments.command.is_empty() && options.print_args.is_none() {
-        let message = "no command to run\n\n  tip: `agent-sandbox -- COMMAND [ARGS]…`; `--help` shows all that can stand before it";
+        let message = "no command to run\n\n  tip: `agent-sandbox -- COMMAND [ARGS]…`; `--help` shows the options that \
+                       can come before `--`";
         return Err(mistake(ErrorKind::MissingRequiredArgument, message).into());
     }
     let sandbox = sandbox(host, options, output)?;

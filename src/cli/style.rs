@@ -36,7 +36,7 @@ impl Paint {
         self.with(Style::new().bold(), text)
     }
 
-    /// For text that is not part of the answer itself.
+    /// Styles text that is not part of the answer itself.
     pub(super) fn aside<T: Display>(self, text: T) -> Painted<T> {
         self.with(Style::new().dimmed(), text)
     }

@@ -23,19 +23,19 @@ use crate::sys::process::output_within;
 /// The origin of variables that hold the host's identity.
 pub const OF_HOST: Origin = Origin::BuiltIn("git's identity, because the user's settings of git do not show");
 
-/// How long git may take. A FIFO among its settings makes it wait for ever.
+/// The time that git may take. A FIFO among its settings makes it wait for ever.
 const PATIENCE: Duration = Duration::from_secs(2);
 const MOST_BYTES: usize = 1 << 16;
 
-/// Whose name commits of the command bear.
+/// The author and committer of the command's commits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename = "Identity", rename_all = "kebab-case")]
 pub enum GitIdentity {
-    /// The user's, also where the settings of git do not show.
+    /// The user's identity, even if the settings of git are hidden.
     Host,
-    /// That of the visible settings, if any.
+    /// The identity of the visible settings, if there is one.
     None,
-    /// One of the policy's.
+    /// The identity that the policy gives.
     Own { name: String, email: String },
 }
 
@@ -50,7 +50,8 @@ const VARIABLES: [(&str, [&str; 2]); 4] = [
     ("GIT_COMMITTER_EMAIL", ["committer.email", "user.email"]),
 ];
 
-/// The variables of the identity that `policy` asks for. git is asked only where it is needed.
+/// The variables of the identity that `policy` asks for. Runs git only if the identity is the
+/// host's.
 pub(crate) fn variables(
     host: &Host,
     session: &Session,

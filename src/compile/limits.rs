@@ -12,7 +12,8 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Session;
 use crate::policy::{LayerKind, Limit, LimitKind, Origin, places};
 
-/// The size of the private `/tmp` where no layer gives one, if the memory is twice as large.
+/// The size of the private `/tmp` if no layer gives one, on a machine with at least twice as much
+/// memory.
 const DEFAULT_TMP: u64 = 4 << 30;
 
 const TMP_BY_DEFAULT: Origin = Origin::BuiltIn("`/tmp` is limited by default");
@@ -68,7 +69,7 @@ pub(super) fn check(policy: &Policy, request: &Request, guard: bool, plan: &Plan
         let kind = value.kind();
         let (why, help) = match kind {
             LimitKind::Time | LimitKind::Output | LimitKind::Memory | LimitKind::Cpus if request.exec => {
-                ("the supervisor enforces it, and `--exec` leaves none", "remove `--exec`, or the limit")
+                ("a supervisor enforces it, and a run with `--exec` has none", "remove `--exec`, or the limit")
             }
             // The supervisor looks at the cgroup while the guard waits.
             LimitKind::Processes | LimitKind::FileSize | LimitKind::Memory | LimitKind::Cpus if !guard => (

@@ -143,7 +143,7 @@ impl Compiled {
     /// The directories that are made before the start.
     pub fn created(&self) -> Vec<AbsPath> {
         let own = self.layers.own_files.iter().filter(|own| own.is_missing);
-        // Only where a rule would have let the command make it.
+        // Our own folder is created only if a rule would have let the command create it.
         let own = own.filter(|own| self.decisions.get(&own.path).is_some()).map(|own| own.path.clone());
         let mut create: Vec<AbsPath> = self.resolution.create.iter().cloned().chain(own).collect();
         create.sort();
@@ -170,7 +170,7 @@ impl Compiled {
     }
 }
 
-/// A path that a user blocks is blocked, or nothing runs. A preset does without.
+/// If a path that a user blocks cannot be blocked, nothing runs. A block of a preset is left out.
 fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
     let blocks = |rule: &&Arc<Rule>| rule.if_missing == IfMissing::Block && rule.layer > LayerKind::Preset;
     for rule in policy.rules.iter().filter(blocks) {
@@ -183,7 +183,7 @@ fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Refuses a start if a file could not be read that may name paths to protect. A file whose
+/// Refuses a start if a file that may name paths to protect could not be read. A file whose
 /// permissions refuse the caller matters only where the command could change them.
 fn refuse_unreadable(host: &Host, plan: &Plan, diagnostics: &mut Diagnostics) {
     let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;

@@ -48,8 +48,8 @@ pub fn content_of_missing(path: &AbsPath) -> &'static [u8] {
         b"settings.xml" => b"<settings/>\n",
         b"toolchains.xml" => b"<toolchains/>\n",
         b"extensions.xml" => b"<extensions/>\n",
-        // Cursor takes a file of hooks without a version for broken, and pi one of models without
-        // providers.
+        // Cursor calls a hooks file without a version broken. pi calls a models file without
+        // providers broken.
         b"hooks.json" if lies_in(b".cursor") => b"{\"version\":1,\"hooks\":{}}\n",
         b"models.json" if lies_in(b"agent") => b"{\"providers\":{}}\n",
         b"mcp.json" => b"{\"mcpServers\":{}}\n",

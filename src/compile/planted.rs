@@ -6,7 +6,8 @@ use crate::policy::AbsPath;
 
 /// Whether a sandboxed command can have put a program at `at`, in this run or an earlier one.
 pub(crate) fn may_be_planted(plan: &Plan, project: &Project, at: &AbsPath) -> bool {
-    // A file that a rule protects may have been created in a writable folder while it was missing.
+    // The folder around `at` counts, too: a file that a rule protects now may have been missing in
+    // an earlier run, and then a command could create it.
     may_be_of_project(project, at) || at.ancestors().take(2).any(|at| plan.view(&at) == View::HostRw)
 }
 

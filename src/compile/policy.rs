@@ -39,13 +39,13 @@ pub struct Policy {
     /// Protections that the policy requires, each with its origin. No later file can remove a
     /// requirement.
     pub require: BTreeMap<Protection, Origin>,
-    /// How much the command may use. There is always one for a private `/tmp`.
+    /// The limits in force. A private `/tmp` always has one.
     pub limits: BTreeMap<LimitKind, Setting<Limit>>,
     /// Whether variables of the caller that no entry names pass.
     pub inherit: Setting<bool>,
     /// The presets in force and the layer that named each, for `--debug`.
     pub presets: BTreeMap<String, LayerKind>,
-    /// Those of `presets` that open nothing, because only files above the root name them.
+    /// The `presets` that open nothing, because only files above the root name them.
     pub protective_presets: BTreeSet<String>,
 }
 
@@ -53,14 +53,14 @@ pub struct Policy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Injection {
     pub content: InjectedContent,
-    /// As written.
+    /// The target as written.
     pub to: OsString,
     /// The folder that a relative path starts from.
     pub base: AbsPath,
     /// Nothing is injected if one of these paths exists.
     pub unless: &'static [&'static str],
     pub layer: LayerKind,
-    /// Where the content was written.
+    /// The place where the content was written.
     pub from_origin: Origin,
     pub origin: Origin,
 }
@@ -74,7 +74,7 @@ pub enum InjectedContent {
 
 /// A setting and the layer that decided it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Setting_of_{T}", description = "A setting, and who decided it.")]
+#[schemars(rename = "Setting_of_{T}", description = "A setting, and the layer that decided it.")]
 pub struct Setting<T> {
     pub value: T,
     pub layer: LayerKind,
@@ -146,9 +146,9 @@ impl Policy {
         }
     }
 
-    /// The policy of `layers`, which lack one of this policy's files. `is_left_out` names the rules
-    /// of that file, which must name and define no preset and leave `tmp`, `home` and
-    /// `base` alone.
+    /// The policy without one of its files. `layers` are the layers without that file, and
+    /// `is_left_out` names its rules. The file must name and define no preset, and set neither
+    /// `tmp`, `home` nor `base`.
     pub(crate) fn without_rules(
         &self,
         layers: &Layers,
@@ -262,7 +262,8 @@ fn socket_rules(layer: &Layer) -> impl Iterator<Item = Rule> {
     })
 }
 
-/// The rule of a built-in preset that hides a path of the home, for the same path of another home.
+/// The rule that hides the same path in the home `home`, if `rule` belongs to a built-in preset and
+/// hides a path of the home.
 fn hidden_there_too(rule: &Rule, home: &AbsPath) -> Option<Rule> {
     let below_home = rule.text.as_bytes().strip_prefix(b"~/")?;
     let hides = rule.layer == LayerKind::Preset && rule.access == Access::Exclude;

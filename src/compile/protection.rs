@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
 use crate::policy::{Origin, Protection};
 
-/// Says what is lacking and why, all of it in one warning.
+/// Reports all lacking protections, and the reasons, in one warning.
 pub fn report(
     lacking: &[(Protection, String)],
     required: &BTreeMap<Protection, Origin>,
@@ -37,7 +37,7 @@ fn name(protection: Protection) -> &'static str {
     }
 }
 
-/// What an attacker gains.
+/// The gain of an attacker if the protection is missing.
 pub(crate) fn leaves_open(protection: Protection) -> &'static str {
     match protection {
         Protection::Guard => "mounts are neither compared with the plan nor locked",

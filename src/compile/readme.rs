@@ -6,12 +6,12 @@ use crate::compile::environment::Fate;
 use crate::compile::plan::View;
 use crate::policy::{AbsPath, Origin, escape_for_display, places};
 
-/// Before the names of the variables.
+/// The line before the names of the variables.
 pub const NOT_PASSED: &str = "Variables that were not passed:";
-/// Before the limits.
+/// The beginning of the line with the limits.
 pub const LIMITS: &str = "Limits:";
 /// The line before the table of paths, to the end of the file.
-pub const PATHS: &str = "Paths. The longest one that a path lies in decides.";
+pub const PATHS: &str = "Paths. For each path, the longest entry that contains it decides.";
 
 const INTRODUCTION: &str = "\
 This is a sandbox that agent-sandbox made. A command here sees the files of the host and can change
@@ -52,7 +52,7 @@ pub fn text(compiled: &Compiled) -> String {
     text
 }
 
-/// Where the rule is from. The order of entries in a file changes no byte (SPEC B10), so a file is
+/// The source of the rule. The order of entries in a file changes no byte (SPEC B10), so a file is
 /// named without a line.
 fn source(origin: &Origin) -> String {
     match origin {

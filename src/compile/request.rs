@@ -22,14 +22,14 @@ pub struct Request {
     pub exclude: Vec<OsString>,
     /// `--inject FROM:TO`.
     pub inject: Vec<(OsString, OsString)>,
-    /// As written, `!` and `@` included.
+    /// The presets as written, with `!` and `@`.
     pub presets: Vec<OsString>,
     pub network: Option<bool>,
     pub docker: Option<bool>,
     pub limits: Vec<Limit>,
     pub home: Option<Home>,
     pub base: Option<BaseTree>,
-    /// One mount for each decision, redundant ones included.
+    /// Plans one mount for each decision, also for redundant ones.
     pub no_optimize: bool,
     /// Puts up no placeholder, because no process will be there to remove it.
     pub no_placeholders: bool,

@@ -11,7 +11,7 @@ use crate::policy::rule::display_as_in_json;
 pub enum Severity {
     /// Good to know; the exit code stays 0.
     Note,
-    /// Somebody should mend it; the exit code is 1.
+    /// The user should mend it; the exit code is 1.
     Warning,
     /// Nothing runs with this policy.
     Error,
@@ -52,7 +52,7 @@ codes! {
     InvalidValue = "invalid-value", Error, "A value outside the allowed set.";
     InvalidPath = "invalid-path", Error, "A path or pattern that cannot mean anything: empty, or with a NUL byte.";
     ReservedVariable = "reserved-variable", Error,
-        "A variable that `set` cannot give the command alone, or not at all.";
+        "A variable that `set` cannot set at all, or not for the command alone.";
 
     // Presets.
     UnknownPreset = "unknown-preset", Error, "A preset that neither we nor an earlier layer defines.";
@@ -81,14 +81,16 @@ codes! {
     ReadOnlyDevice = "read-only-device", Error, "A device node that a mount cannot make read-only.";
     ProtectedPath = "protected-path", Error, "A rule that would open our own configuration or state.";
     AmbiguousPattern = "ambiguous-pattern", Warning, "A pattern that is also the name of an existing file.";
-    LiteralPath = "literal-path", Error, "A path with a variable or a name of a home in it, which stand for nothing.";
+    LiteralPath = "literal-path", Error,
+        "A path with a variable, another user's home, or `~/` in braces, which rules do not expand.";
     WritableLink = "writable-link", Error, "Something would be opened through a symlink that the command can replace.";
     HiddenTarget = "hidden-target", Error, "A symlink leads to something hidden, which the rule would open.";
     ReplaceableLink = "replaceable-link", Warning, "A protection depends on a symlink that the command can replace.";
     OtherNames = "other-names", Error, "A protected file has other names, by which it can be read or changed.";
     NoCopy = "no-copy", Warning, "A file that would be shown without its credentials is hidden instead.";
-    UnplacedSocket = "unplaced-socket", Warning, "A service listens on a name that only its own process can place.";
-    WritableExecutable = "writable-executable", Warning, "We ourselves lie where the command can write.";
+    UnplacedSocket = "unplaced-socket", Warning, "A service listens on a relative name, and its folder is not known.";
+    WritableExecutable = "writable-executable", Warning,
+        "The executable of agent-sandbox lies in a folder that the command can write.";
     DanglingLink = "dangling-link", Warning, "A preset blocks a path at which a symlink leads to nothing.";
     PlaceholdersOff = "placeholders-off", Warning,
         "Placeholders of presets cannot be created, because our state folder cannot be written.";
@@ -118,7 +120,8 @@ codes! {
     RootAllowed = "root-allowed", Warning, "Started as root in a container or in CI, without `--allow-root`.";
     ForeignProject = "foreign-project", Error, "Started as root in a project that belongs to another user.";
     OpenDirectory = "open-directory", Error, "A standard stream is an open directory.";
-    UnsafeStream = "unsafe-stream", Error, "A standard stream gives the command more than a stream.";
+    UnsafeStream = "unsafe-stream", Error,
+        "A standard stream gives the command more access than to read or write the stream.";
     BwrapMissing = "bwrap-missing", Error, "No `bwrap` on PATH.";
     BwrapUntrusted = "bwrap-untrusted", Error, "The first `bwrap` on PATH lies where the command could have put it.";
     BwrapTooOld = "bwrap-too-old", Error, "A flag that the policy needs and this `bwrap` does not have.";
@@ -129,7 +132,7 @@ codes! {
     LimitUnavailable = "limit-unavailable", Error, "A limit of the policy cannot be enforced here.";
     GuardUnavailable = "guard-unavailable", Error, "This machine does not let the guard do its work.";
     GuardRefused = "guard-refused", Error, "The mounts differ from the plan.";
-    CommandNotFound = "command-not-found", Error, "The command does not exist, or not inside.";
+    CommandNotFound = "command-not-found", Error, "The command does not exist, or is not visible inside.";
     CommandNotExecutable = "command-not-executable", Error, "The command exists and cannot be executed.";
     CreateFailed = "create-failed", Error, "A directory of an `if-missing = \"create\"` rule could not be made.";
     OutputFailed = "output-failed", Error, "Standard output could not be written.";
@@ -137,7 +140,7 @@ codes! {
         "A protected file stays open to the command once the host replaces it.";
     StartFailed = "start-failed", Error, "The operating system refused a step of the start.";
     SandboxLost = "sandbox-lost", Error, "bwrap was killed, and the command with it.";
-    VerifyFailed = "verify-failed", Error, "A sandbox was started to be examined, and could not be.";
+    VerifyFailed = "verify-failed", Error, "`verify` started a sandbox, and could not examine it.";
 
     // After it.
     CreatedDuringRun = "created-during-run", Warning,
@@ -146,13 +149,15 @@ codes! {
         "Values that name commands changed in a file that holds other state as well.";
     RepositoryRepaired = "repository-repaired", Warning,
         "git would no longer have accepted the repository, which was repaired.";
-    HiddenNextTime = "hidden-next-time", Warning, "A file differs from what git holds, and a preset hides it then.";
+    HiddenNextTime = "hidden-next-time", Warning,
+        "A file no longer has the content that git holds, so a preset hides it in the next run.";
     NotCheckedOut = "not-checked-out", Warning,
         "git expects another version of a file that the command could not change.";
     LeftUnfinished = "left-unfinished", Warning, "A merge, a rebase or the like of git is under way since the run.";
-    HiddenFromGit = "hidden-from-git", Warning, "The command made git show no changes of some files, or another history.";
+    HiddenFromGit = "hidden-from-git", Warning,
+        "The command made git show no changes of some files, or another history.";
     PlantedRepository = "planted-repository", Warning,
-        "A repository or symlink that git would follow is new, and is named or was moved aside.";
+        "The run made a repository or a symlink that git would follow. It is only reported, or was moved aside.";
     ReplacedDuringRun = "replaced-during-run", Warning, "A file was replaced while a rule covered it.";
     PrivateKept = "private-kept", Warning, "Changes of a private file stay in the sandbox's copy.";
     PrivateConflict = "private-conflict", Warning,
@@ -165,12 +170,13 @@ codes! {
     LimitReached = "limit-reached", Warning, "The command reached a limit of time or output.";
     OutputNotWritten = "output-not-written", Warning, "Counted output could not be passed on to the caller.";
     TmpFull = "tmp-full", Warning, "The private `/tmp` was full when the run ended.";
-    PlaceholderLeft = "placeholder-left", Warning, "The file at a blocked path is no longer our placeholder, so it was not removed.";
+    PlaceholderLeft = "placeholder-left", Warning,
+        "The file at a blocked path is no longer our placeholder, so it was not removed.";
     UnshownReport = "unshown-report", Warning, "The report of an earlier run was never shown.";
     ReportNotKept = "report-not-kept", Warning, "The report of a run cannot be kept for later.";
     ReportUnreadable = "report-unreadable", Error, "The reports that were kept cannot be read.";
 
-    // What `lint` finds.
+    // The findings of `lint`.
     ShadowedRule = "shadowed-rule", Warning, "A rule that loses at every path that it names.";
     UnusedRule = "unused-rule", Warning, "A rule that applies to nothing on this host.";
     UnblockedPath = "unblocked-path", Warning,
@@ -192,7 +198,7 @@ codes! {
 
     TmpBeyondMemory = "tmp-beyond-memory", Note, "The private `/tmp` is larger than the memory of the command.";
 
-    // What `init` cannot do.
+    // The limits of `init`.
     AlreadyThere = "already-there", Error, "There is a policy file already.";
     InitFailed = "init-failed", Error, "The policy file could not be written.";
 }

@@ -16,7 +16,7 @@ pub(crate) fn of(code: Code) -> u8 {
     }
 }
 
-/// The exit code of a run that these diagnostics stopped: that of the first error.
+/// The exit code of a run that these diagnostics stopped: the first error gives the code.
 pub(crate) fn of_all(diagnostics: &Diagnostics) -> u8 {
     diagnostics.first_error().map_or(OWN_FAILURE, |error| of(error.code))
 }

@@ -34,7 +34,7 @@ pub struct Diagnostic {
 /// Lines and paths that would make the message too long.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Details {
-    /// One line each.
+    /// The notes, each of one line.
     pub notes: Vec<String>,
     /// The files and folders that it is about, for tools. The notes name them for people.
     pub paths: Vec<AbsPath>,
@@ -81,7 +81,8 @@ impl Diagnostic {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     all: Vec<Diagnostic>,
-    /// Those of `all`. A policy can have a hundred thousand mistakes.
+    /// The diagnostics of `all`, to find repeated ones quickly: a policy can have a hundred
+    /// thousand mistakes.
     known: HashSet<Diagnostic>,
 }
 

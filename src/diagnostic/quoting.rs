@@ -14,7 +14,7 @@ pub(crate) fn shell_quote(word: &OsStr) -> String {
     let escaped = word.as_bytes().iter().map(|byte| match byte {
         b'\n' => "\\n".to_owned(),
         b'\t' => "\\t".to_owned(),
-        // A shell that does not know `$'…'` must not take `\'` for the end of the quotes.
+        // A shell that does not know `$'…'` must not read `\'` as the end of the quotes.
         b'\'' => "\\047".to_owned(),
         b'\\' => "\\\\".to_owned(),
         b' '..=b'~' => char::from(*byte).to_string(),
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(shell_quote(OsStr::from_bytes(b"a\n\xff")), r"$'a\n\xff'");
     }
 
-    /// dash takes `$'` for a dollar and a quoted text, which must end where we end it.
+    /// dash reads `$'` as a dollar and a quoted text, which must end where we end it.
     #[test]
     fn a_shell_without_ansi_quotes_runs_nothing_of_a_name() {
         for name in ["l';touch pwned;#\n", "\\';touch pwned;#\n", "$(touch pwned)\n", "`touch pwned`\u{1b}", "\n'"] {

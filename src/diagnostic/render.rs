@@ -18,11 +18,11 @@ pub enum Format {
     Json,
 }
 
-/// How much of the diagnostics is shown as text.
+/// The number and length of the diagnostics that are shown as text.
 #[derive(Clone, Copy, Debug)]
 pub struct RenderLimits {
     pub diagnostics: usize,
-    /// For each diagnostic.
+    /// The number of notes of each diagnostic.
     pub notes: usize,
     /// Characters of a message or note. The middle of a longer one is left out.
     pub characters: usize,
@@ -101,7 +101,8 @@ fn text(diagnostic: &Diagnostic, renderer: &Renderer, limits: &RenderLimits) -> 
     let report = renderer.render(&[group]);
     match diagnostic.origin.as_ref().and_then(Origin::place) {
         Some(_) => report,
-        // Without a source line the gutter is as wide as no line number at all.
+        // Without a source line, annotate-snippets makes the gutter one column narrower. Indent the
+        // lines to the usual width.
         None => report.replace('\n', "\n "),
     }
 }
@@ -184,7 +185,8 @@ struct Object<'a> {
     help: Option<&'a str>,
 }
 
-/// Lines and columns count from 1, columns in characters; the end is the first character after.
+/// Lines and columns count from 1, and columns count characters. The end is the first character
+/// after the marked text.
 #[derive(Serialize)]
 struct Lines<'a> {
     file: &'a str,

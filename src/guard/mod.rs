@@ -119,7 +119,7 @@ fn start(
     }
     restrict(plan).map_err(|e| Report::refused("Landlock", e))?;
     fd::close_on_exec().map_err(|e| Report::refused("file descriptors", reason(&e)))?;
-    // The steps above need not know what the filter forbids.
+    // The steps above may make calls that the filter forbids.
     if plan.seccomp && !ablate::is_off(Mitigation::Seccomp) {
         seccomp::apply().map_err(|e| Report::refused("seccomp", e))?;
     }
@@ -149,8 +149,9 @@ fn finish_mounts(plan: &GuardPlan, verifier: &Verifier) -> Result<(), Report> {
         mounts::detach_from_host().map_err(Report::unavailable("mounts of its own"))?;
     }
     tighten(plan.overflow.iter().filter(|step| !step.is_mask()))?;
-    // Nothing lies below a mask, and a copy of the read-only mask needs no closing. So masks come
-    // after the table of mounts is read, which takes long if there are thousands of them.
+    // Masks are made after the table of mounts is read: reading it takes long if it has thousands
+    // of masks, and masks need no check here, because nothing lies below a mask and its copy is
+    // read-only already.
     let table = verifier.close()?;
     tighten(plan.overflow.iter().filter(|step| step.is_mask()))?;
     link(plan)?;
@@ -181,7 +182,7 @@ fn tighten<'p>(steps: impl Iterator<Item = &'p Tightening>) -> Result<(), Report
     fd::restore_file_limit().map_err(|e| Report::refused("the limit of open files", reason(&e)))
 }
 
-/// More than the files that the guard has open besides the copies of mounts.
+/// An upper bound for the files that the guard has open besides the copies of mounts.
 const OTHER_FILES: usize = 32;
 
 fn failed(step: &Tightening) -> impl FnOnce(io::Error) -> Report {
@@ -189,8 +190,8 @@ fn failed(step: &Tightening) -> impl FnOnce(io::Error) -> Report {
         let why = format!("`{}`: {}", step.path(), reason(&e));
         match Errno::from_io_error(&e) {
             Some(Errno::NOSPC) => Report::MountLimit(why),
-            // The path is not what it was when the policy was compiled. Mounting on a file that was
-            // removed after it was opened gives EINVAL or ENOENT.
+            // The file at the path has changed since the policy was compiled. Mounting on a file
+            // that was removed after it was opened gives EINVAL or ENOENT.
             Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::INVAL) => Report::Changed(why),
             _ => Report::Refused(why),
         }
@@ -260,9 +261,9 @@ fn restrict(plan: &GuardPlan) -> Result<(), RulesetError> {
     }
 }
 
-/// The files that the command may write, and the directories in and below which it may, as far as
-/// mounts let it. A place that lies in another is left out. They are opened one at a time, because
-/// a policy may have more of them than a process may open files.
+/// Opens the places that the mounts leave writable: files, and directories with everything below
+/// them. A place that lies in another one is left out. They are opened one at a time, because a
+/// policy may have more of them than a process may open files.
 fn writable_places(plan: &GuardPlan) -> impl Iterator<Item = OwnedFd> {
     let mut last: Option<&AbsPath> = None;
     plan.expect.iter().filter_map(move |expected| {

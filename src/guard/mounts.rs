@@ -25,7 +25,7 @@ pub(super) fn detach_from_host() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
-/// The mount that `step` puts over its path: a copy of what is there. `None` if the step needs
+/// The mount that `step` puts over its path: a copy of the mount there. `None` if the step needs
 /// none. Copying looks at every mount in the file system around the path, so all copies are taken
 /// before the first is attached.
 pub(super) fn copy(step: &Tightening) -> io::Result<Option<OwnedFd>> {
@@ -51,7 +51,8 @@ pub(super) fn tighten(step: &Tightening, copy: Option<OwnedFd>, parent: &mut Las
             let point = open(path)?;
             Ok(mount("tmpfs", by_descriptor(&point), "tmpfs", CLOSED, c"mode=0000,size=4k")?)
         }
-        // `verify` makes a read-only mount, and every mount in it, read-only.
+        // For `ReadOnly`, `Verifier::close` then makes this mount, and every mount in it,
+        // read-only.
         (Tightening::ReadOnly(path) | Tightening::Pin(path), Some(copy)) => {
             let at = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
             Ok(move_mount(&copy, c"", &open(path)?, c"", at)?)
@@ -82,8 +83,8 @@ impl LinkMaker {
         Ok(Self { parent: LastParent::default() })
     }
 
-    /// Mounts a link to the private copy over the file. Programs that resolve links before they
-    /// write beside the file and rename then do so beside the copy.
+    /// Mounts a link to the private copy over the file. Some programs resolve links, write a new
+    /// file beside the target, and rename it. They do so beside the copy then.
     pub(super) fn link(&mut self, PrivateLink { path, copy }: &PrivateLink) -> io::Result<()> {
         let link = link_of(path);
         symlink(copy.as_path(), link.as_path())?;

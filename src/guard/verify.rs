@@ -42,8 +42,8 @@ impl<'p> Verifier<'p> {
     }
 
     /// Makes read-only every mount that lies in a read-only or hidden place: mounts of the host,
-    /// also one that the host made a moment ago, and those that the guard has just bound. Returns
-    /// all mounts.
+    /// also a mount that the host made a moment ago, and mounts that the guard has just bound.
+    /// Returns all mounts.
     pub(super) fn close(&self) -> Result<Vec<MountEntry>, Report> {
         let table = table()?;
         let mut has_closed = false;

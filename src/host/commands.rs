@@ -10,7 +10,7 @@ use crate::policy::path::AbsPath;
 
 /// A command changes its directory a few times at most.
 const MOST_FOLDERS: usize = 16;
-/// No command in settings has so many words; the others are not looked at.
+/// Only so many words of a command are looked at. No command in real settings has more.
 const MOST_WORDS: usize = 1000;
 /// A file may follow the letters of several options: `-vvvFfile`.
 const MOST_LETTERS: usize = 8;
@@ -41,7 +41,7 @@ impl<P: Fn(&[u8], &AbsPath) -> Vec<PathBuf>> CommandSearch<'_, P> {
     ///
     /// A shell reads most commands, and can put a path together in many ways: `sh clean.sh`,
     /// `"$PWD/tools/clean"`, `cd tools && ./clean`. So the rest of a word after each slash counts
-    /// as well, and each folder that a word names is one in which the other words are looked for.
+    /// as well, and the other words are looked for in each folder that a word names.
     pub(crate) fn files(&mut self, words: &[Vec<u8>]) -> Vec<NamedFile> {
         let mut files = Vec::new();
         let folders = self.folders(words);
@@ -80,7 +80,7 @@ impl<P: Fn(&[u8], &AbsPath) -> Vec<PathBuf>> CommandSearch<'_, P> {
         folders
     }
 
-    /// The paths below the tops that `name` can mean from `folder`, and what is there.
+    /// The paths below the tops that `name` can mean from `folder`, and the kind of file at each.
     fn found(&mut self, name: &[u8], folder: &AbsPath) -> Vec<(AbsPath, Option<FileKind>)> {
         let paths = self.paths(name, folder);
         let paths = paths.into_iter().filter(|path| self.tops.iter().any(|top| path.is_below(top)));

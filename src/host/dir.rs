@@ -11,11 +11,11 @@ use rustix::io::Errno;
 
 use super::FileKind;
 
-/// One entry, as `readdir` returns it: no system call for each file.
+/// An entry of a directory, as `readdir` returns it: no system call for each file.
 #[derive(Debug)]
 pub struct DirEntry {
     pub name: OsString,
-    /// Of the entry itself; a symlink counts as a file.
+    /// The kind of the entry itself; a symlink counts as a file.
     pub kind: FileKind,
     pub is_symlink: bool,
     pub is_socket: bool,

@@ -58,8 +58,8 @@ impl PlaceholderRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     temporary: AbsPath,
-    /// Paths relative to `temporary`, which is the first, parents first, and the content of each
-    /// file; absent for a directory.
+    /// Each path, relative to `temporary`, and the content of a file; `None` for a directory.
+    /// `temporary` itself is the first entry, and parents come before children.
     inside: Vec<(Word, Option<String>)>,
 }
 
@@ -70,7 +70,7 @@ impl Intent {
         Self { temporary: temporary.clone(), inside: inside.collect() }
     }
 
-    /// All paths, parents first, and the content of each file. None, if a path does not have a
+    /// All paths, parents first, and the content of each file. Empty if a path does not have a
     /// temporary name: directories are removed by name alone, and a journal may be forged.
     pub fn paths(&self) -> Vec<(AbsPath, Option<&[u8]>)> {
         let name = self.temporary.file_name().unwrap_or_default();
@@ -162,8 +162,8 @@ fn check_unchanged(host: &Host, record: &PlaceholderRecord) -> io::Result<bool> 
         })
 }
 
-/// Whether a run can rely on the placeholder of `record`. One that cannot be read at the moment
-/// counts as unchanged. An error if the file cannot be identified.
+/// Whether a run can rely on the placeholder of `record`. A placeholder that cannot be read at the
+/// moment counts as unchanged. Returns an error if the file cannot be identified.
 pub fn is_in_place(host: &Host, record: &PlaceholderRecord) -> io::Result<bool> {
     let found = match look(host, &record.path) {
         Err(e) if e.kind() == io::ErrorKind::NotADirectory => None,

@@ -1,5 +1,5 @@
 //! Paths that are longer than one system call takes. A command can create them step by step, and
-//! git follows them, because it goes by paths relative to its work tree.
+//! git follows them, because it uses paths relative to its work tree.
 #![expect(clippy::disallowed_methods, reason = "nothing is changed, and no symlink is followed")]
 
 use std::borrow::Cow;

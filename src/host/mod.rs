@@ -74,7 +74,7 @@ impl fmt::Debug for Host {
     }
 }
 
-/// Where a path leads after all symlinks are followed.
+/// The target of a path after all symlinks are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
     pub path: AbsPath,
@@ -205,7 +205,8 @@ impl Host {
     }
 
     /// The deepest folder on the way to `path` that an earlier search reached, and the rest of
-    /// `path`. Only normal forms are recorded, so that much of `path` has normal form.
+    /// `path`. Only paths in normal form are recorded, so the folder that is found is in normal
+    /// form.
     fn nearest_known<'p>(&self, path: &'p Path) -> (&'p Path, &'p Path) {
         let bytes = path.as_os_str().as_bytes();
         let part = |bytes: &'p [u8]| OsStr::from_bytes(bytes);

@@ -1,7 +1,7 @@
 //! A directory of the host that is held open.
 //!
 //! Code that runs outside of the sandbox works in directories where a command may have been, and
-//! another command may change them at the same time. So every change goes by a descriptor and one
+//! another command may change them at the same time. So every change uses a descriptor and one
 //! name: no symlink is followed, and a directory that was looked at is the one that is changed.
 #![expect(clippy::disallowed_methods, reason = "each call has a descriptor and one name")]
 
@@ -92,7 +92,7 @@ impl OpenDir {
     }
 
     /// The status of an entry, which may be a symlink; `None` if there is none. Any other error is
-    /// no answer.
+    /// returned, and proves neither.
     pub(crate) fn stat(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Stat>> {
         match statat(&self.descriptor, entry(&name)?, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => Ok(Some(found)),
@@ -149,12 +149,12 @@ impl OpenDir {
         Ok(OsString::from_vec(readlinkat(&self.descriptor, entry(&name)?, Vec::new())?.into_bytes()))
     }
 
-    /// Opens an existing file for `access` alone. The caller asks whether it is a regular file.
+    /// Opens an existing file for `access` alone. The caller checks whether it is a regular file.
     pub(crate) fn open_file(&self, name: impl AsRef<OsStr>, access: OFlags) -> io::Result<File> {
         Ok(File::from(openat(&self.descriptor, entry(&name)?, FILE | access, Mode::empty())?))
     }
 
-    /// Opens an entry itself, whatever it is, without access to its content.
+    /// Opens an entry itself, of any kind, without access to its content.
     pub(crate) fn open_itself(&self, name: impl AsRef<OsStr>) -> io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(&self.descriptor, entry(&name)?, flags, Mode::empty())?)
@@ -182,7 +182,7 @@ impl OpenDir {
         Ok(read == content)
     }
 
-    /// Makes a new directory. The owner has the rights of `mode`, whatever the umask is.
+    /// Makes a new directory. The owner has the rights of `mode` with any umask.
     pub(crate) fn make_dir(&self, name: impl AsRef<OsStr>, mode: Mode) -> io::Result<Self> {
         mkdirat(&self.descriptor, entry(&name)?, mode)?;
         let made = self.child(&name)?;
@@ -190,8 +190,7 @@ impl OpenDir {
         Ok(made)
     }
 
-    /// Makes a new file, open for `access`. The owner has the rights of `mode`, whatever the umask
-    /// is.
+    /// Makes a new file, open for `access`. The owner has the rights of `mode` with any umask.
     pub(crate) fn make_file(&self, name: impl AsRef<OsStr>, access: OFlags, mode: Mode) -> io::Result<File> {
         let flags = FILE | OFlags::CREATE | OFlags::EXCL | access;
         let made = openat(&self.descriptor, entry(&name)?, flags, mode)?;

@@ -9,7 +9,8 @@ use std::path::Path;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::policy::{AbsPath, escape_for_display};
 
-/// The calling process. The compiler asks the operating system for nothing that is in here.
+/// The calling process. The compiler takes these values from here, and never from the operating
+/// system.
 #[derive(Clone, Debug)]
 pub struct Session {
     pub cwd: AbsPath,

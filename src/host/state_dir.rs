@@ -107,7 +107,8 @@ impl StateFiles {
     }
 }
 
-/// A file in the project came with the repository, or a command made it.
+/// Refuses a state folder in the project: its files may have come with the repository, or a command
+/// may have made them.
 pub(crate) fn must_be_elsewhere(state: &AbsPath, project: &AbsPath) -> io::Result<()> {
     if state.is_within(project) { Err(unfit("it lies in the project itself")) } else { Ok(()) }
 }

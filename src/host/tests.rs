@@ -2,7 +2,7 @@ use super::*;
 
 use std::os::unix::fs::symlink;
 
-/// A tree with everything that a name can be, and the paths to ask for.
+/// A tree with every kind of file, and the paths to resolve.
 fn tree() -> (tempfile::TempDir, Vec<PathBuf>) {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);
@@ -30,7 +30,7 @@ fn a_cache_answers_as_the_host_does() {
     let host = Host::at(folder.path());
     let cached = host.with_cache();
     let start = AbsPath::from_normal("/a");
-    // In both orders: what is asked first is remembered.
+    // Both orders, because the first answer is remembered.
     for path in paths.iter().chain(paths.iter().rev()) {
         let told = |host: &Host| {
             let resolved = host.resolve_from(&start, path).map_err(|e| e.raw_os_error())?;

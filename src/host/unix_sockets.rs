@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_all_that_follows() {
+    fn a_socket_name_goes_on_to_the_next_entry_of_the_table() {
         let start = "0000000000000000: 00000002 00000000 00010000 0001 01     7 ";
         for name in ["/home/u/my sockets/a  b ", "relative", " blank", "/a\nb", "/a\n\nb: c", "/a/b\n"] {
             assert_eq!(names(&format!("{start}{name}\n")), [name]);

@@ -1,9 +1,9 @@
-//! Which rule of AppArmor for user namespaces applies to this program.
+//! Finds the rule of AppArmor for user namespaces that applies to this program.
 //!
-//! An ordinary user may not list the profiles that the kernel has loaded. So this reads the label
-//! of the own process, which everyone may read, and where that leaves a doubt the files in
-//! `/etc/apparmor.d`. A profile that an administrator loads from another file stays unseen; the
-//! trial start of `doctor` settles such a case.
+//! An ordinary user may not list the profiles that the kernel has loaded. So this module reads the
+//! label of the own process, which every process may read. If the label leaves a doubt, it also
+//! reads the files in `/etc/apparmor.d`. A profile that an administrator loads from another file
+//! stays unseen; the trial start of `doctor` settles such a case.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ const OF_BWRAP: &str = "bwrap-userns-restrict";
 /// The profile in that file under which the children of bwrap run. It denies all capabilities.
 const OF_BWRAP_CHILDREN: &str = "unpriv_bwrap";
 
-/// How AppArmor treats the user namespaces of bwrap and of the guard.
+/// AppArmor's treatment of the user namespaces of bwrap and of the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Confinement {
     /// Both keep their capabilities.
@@ -136,8 +136,9 @@ mod tests {
         Ok(())
     }
 
-    /// The rules without which the profile would not do what [`Confinement::OwnProfile`] promises.
-    /// `.ci/run` lets apparmor_parser read the whole of it, where there is one that knows `userns`.
+    /// The rules that the profile needs for the promise of [`Confinement::OwnProfile`]. `.ci/run`
+    /// lets apparmor_parser read the whole profile, if an apparmor_parser that knows `userns` is
+    /// installed.
     // SPEC H3
     #[test]
     fn our_profile_keeps_bwrap_out_of_its_own_profile() {

@@ -19,7 +19,7 @@ use crate::sys::{landlock, seccomp};
 
 use super::{availability, limits, mount_files};
 
-/// How long bwrap may take to answer, on a busy machine.
+/// The time that bwrap may take to answer, on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// More bytes than its help has.
 pub(super) const LARGEST_ANSWER: usize = 1 << 16;
@@ -71,7 +71,7 @@ pub(super) fn sufficient_flags(bwrap: &AbsPath, with_tmp: bool) -> Result<BTreeS
 }
 
 /// The flags that its help names. A version would not tell: distributions carry patches, and
-/// wrappers stand in for bwrap.
+/// wrappers replace bwrap.
 pub(crate) fn flags(bwrap: &AbsPath) -> Result<BTreeSet<String>, Diagnostic> {
     let help = asked(bwrap, "--help")?;
     Ok(help.split_whitespace().filter(|word| word.starts_with("--")).map(str::to_owned).collect())

@@ -14,7 +14,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Host, Resolved};
 use crate::policy::{AbsPath, Injected, escape_for_display, places};
 
-/// Why a candidate cannot be executed, the most telling reason first.
+/// The reason why a candidate cannot be executed, the most telling one first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Obstacle {
     NotExecutable,

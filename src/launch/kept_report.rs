@@ -24,8 +24,8 @@ use super::FrontEnd;
 const KIND: StateFiles = StateFiles { folder: Layers::REPORTS, max_bytes: 4 * LARGEST as u64 };
 /// The size of a kept report.
 const LARGEST: usize = 1 << 20;
-/// The number of reports that wait to be shown. Only a standard error that never works makes so
-/// many.
+/// The number of reports that wait to be shown. There are so many only if standard error never
+/// works.
 const MOST_WAITING: usize = 16;
 
 /// Findings of one kind that are told one by one.
@@ -74,8 +74,8 @@ pub struct KeptFinding {
 }
 
 impl KeptReport {
-    /// A command can make findings, and paths in one, without end. So findings come first, and
-    /// their details share the room that is left: one cannot push another out.
+    /// A command can cause any number of findings, and of paths in one finding. So the findings are
+    /// kept first, and their details share the remaining room: no finding can push another one out.
     fn new(project: &AbsPath, said: &Diagnostics) -> Self {
         let of_all = said.iter().map(KeptFinding::without_details);
         let mut findings = fitting(of_all, LARGEST / 2);
@@ -98,7 +98,7 @@ impl KeptReport {
         said
     }
 
-    /// How long ago the run ended.
+    /// The time since the end of the run, as text.
     pub fn age(&self) -> String {
         let seconds = now().as_secs().saturating_sub(self.ended);
         let (number, unit) = match seconds {
@@ -127,8 +127,9 @@ impl KeptFinding {
     }
 }
 
-/// Puts the first finding of each kind before all others, and folds what a command made too many
-/// of, so that no kind is lost for lack of room. Findings of one kind have one code and one remedy.
+/// Puts the first finding of each kind before all others, and folds findings of one kind if there
+/// are too many, so that no other kind is lost for lack of room. Findings of one kind have one code
+/// and one remedy.
 fn folded(said: Diagnostics) -> Diagnostics {
     let mut kinds: Vec<Vec<Diagnostic>> = Vec::new();
     let mut kind_of: HashMap<(Code, Option<String>), usize> = HashMap::new();
@@ -155,7 +156,7 @@ fn folded(said: Diagnostics) -> Diagnostics {
     first
 }
 
-/// One finding in the place of several of one kind, with the number in each folder.
+/// Puts one finding in the place of several of one kind, with the number in each folder.
 fn fold(alike: &[Diagnostic]) -> Option<Diagnostic> {
     let Diagnostic { code, help, .. } = alike.first()?;
     let mut folders: BTreeMap<Option<AbsPath>, usize> = BTreeMap::new();
@@ -167,7 +168,7 @@ fn fold(alike: &[Diagnostic]) -> Option<Diagnostic> {
         None => format!("{count} elsewhere"),
     };
     let paths = alike.iter().flat_map(|diagnostic| diagnostic.details.paths.iter().cloned());
-    let mut folded = Diagnostic::new(*code, format!("{} more findings as the one above", alike.len()));
+    let mut folded = Diagnostic::new(*code, format!("{} more findings like the one above", alike.len()));
     folded.help.clone_from(help);
     Some(folded.notes(folders.iter().map(note)).paths(paths))
 }
@@ -234,7 +235,7 @@ impl<'a> Reports<'a> {
         let message = format!("the report of an earlier run here cannot be shown: {}", reason(error));
         Diagnostic::new(Code::UnshownReport, message)
             .paths([at.clone()])
-            .help(format!("look yourself for what the run changed, and remove `{at}`"))
+            .help(format!("look for the changes of the run yourself, and remove `{at}`"))
     }
 
     /// Notes that the user has seen a report. If that fails, the report is shown again. The last
@@ -348,7 +349,7 @@ fn repeated(at: &AbsPath, read: &io::Result<KeptReport>) -> Diagnostic {
         Err(e) => {
             let message = format!("the report of an earlier run here was never shown, and is lost: {}", reason(e));
             Diagnostic::new(Code::UnshownReport, message)
-                .help(format!("look yourself for what the run changed, and remove `{at}`"))
+                .help(format!("look for the changes of the run yourself, and remove `{at}`"))
         }
     }
 }
@@ -375,7 +376,7 @@ mod tests {
         assert_eq!(kept.left_out, 0);
         let messages: Vec<&str> = kept.findings.iter().map(|finding| finding.message.as_str()).collect();
         assert!(messages[0].starts_with("`/p/0/x0` "));
-        assert_eq!(messages[1..4], ["19900 more findings as the one above", "another kind", "the one that matters"]);
+        assert_eq!(messages[1..4], ["19900 more findings like the one above", "another kind", "the one that matters"]);
         assert_eq!(kept.findings[1].notes, ["6633 in `/p/0`", "6634 in `/p/1`", "6633 in `/p/2`"]);
         assert_eq!(messages.len(), 103);
     }

@@ -1,7 +1,7 @@
 //! The identities of the files and directories that are mounted or mounted on. The supervisor notes
 //! them before bwrap starts, and compares them after the guard has compared its mounts, before the
-//! command starts (SPEC C14). So it notices a file that another process swaps in between, also one
-//! that lies under a mask, where the guard cannot see it.
+//! command starts (SPEC C14). So the supervisor notices a file that another process replaced in the
+//! meantime, even under a mask, where the guard cannot see it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -20,7 +20,7 @@ type Moment = (i64, u32);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// In the order of their paths.
+    /// The targets, in the order of their paths.
     targets: Vec<MountTarget>,
     /// The directories around them that a command can write. The time is the last one at which an
     /// entry was made, removed or renamed; no program can set it.
@@ -39,9 +39,9 @@ struct MountTarget {
 /// The first difference between two looks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Difference<'l> {
-    /// Another file or directory is at this path that the policy closes, or nothing is.
+    /// The policy closes this path, and another file or directory is there, or nothing is.
     Closed(&'l AbsPath),
-    /// Another file or directory is at this path that the policy opens, or nothing is.
+    /// The policy opens this path, and another file or directory is there, or nothing is.
     Opened(&'l AbsPath),
     /// A file may have been moved away from this directory and back again.
     Directory(&'l AbsPath),
@@ -80,7 +80,7 @@ impl Look {
         Ok(look)
     }
 
-    /// The identities that the guard compares: it sees what is mounted, and not what a mask covers.
+    /// The identities that the guard compares: it sees the mounts, and not the files below masks.
     pub fn identities(&self, plan: &GuardPlan) -> Vec<(AbsPath, Identity)> {
         let shows_host = |expected: &Expected| matches!(expected.access, Expectation::Rw | Expectation::Ro);
         let noted = |expected: Expected| {

@@ -24,7 +24,7 @@ const KIND: StateFiles = StateFiles { folder: Layers::MOUNT_FILES, max_bytes: 0 
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// A printed argv can be run for this long after its contents were used last.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// The time of the last use is noted this exactly.
+/// The time of the last use is exact to this duration: it is not written more often.
 const NOTED: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Whether the state folder can hold such files. Makes the folder if it is missing, and the one of
@@ -141,7 +141,7 @@ fn sweep(folder: &OpenDir, used: &[MountFile]) -> io::Result<()> {
     Ok(())
 }
 
-/// How long ago the file was made or used. Zero if the clock was set back.
+/// The time since the file was made or used. Zero if the clock was set back.
 fn age(found: &Stat) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let used = Duration::from_secs(u64::try_from(found.st_mtime).unwrap_or_default());

@@ -48,7 +48,7 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
 pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     availability::check_with_trial(host, session, &argv.program)?;
     if compiled.guard {
-        // Without a guard, `machine` has asked.
+        // Without a guard, `machine` has tested the flags.
         bwrap::sufficient_flags(&argv.program, compiled.policy.written_tmp().is_some())?;
     }
     ready_to_supervise(host, session, compiled, argv)
@@ -61,7 +61,8 @@ pub(super) fn ready_to_supervise(
     compiled: &Compiled,
     argv: &Argv,
 ) -> Result<(), Diagnostic> {
-    // Another program that embeds this library is linked with other libraries.
+    // The check is for our own binary: another program that embeds this library has other
+    // libraries.
     let is_this_program = |guard: &&AbsPath| env::current_exe().is_ok_and(|own| own == guard.as_path());
     if let Some(guard) = session.executable.as_ref().filter(|_| compiled.guard).filter(is_this_program) {
         check_libraries(host, &compiled.plan, guard)?;
@@ -121,7 +122,7 @@ fn check_owner(host: &Host, session: &Session, project: &Project) -> Result<(), 
         .help(format!("run as that user: `setpriv --reuid {owner} --regid {owner} --clear-groups agent-sandbox …`"))),
         Err(e) => Err(Diagnostic::new(
             Code::UnreadablePath,
-            format!("cannot determine who owns `{}`: {}", project.root, reason(&e)),
+            format!("cannot determine the owner of `{}`: {}", project.root, reason(&e)),
         )),
     }
 }

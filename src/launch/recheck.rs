@@ -15,7 +15,7 @@ use crate::sys::ablate::{self, Mitigation};
 use super::look::{Difference, Look};
 use crate::placeholders::ActivePlaceholders;
 
-/// How often the supervisor compares while another process changes the same directories.
+/// The number of comparisons by the supervisor while another process changes the same directories.
 const COMPARISONS: usize = 20;
 
 /// The input from which the argv of a run was compiled, and the state of the host at that time.
@@ -34,7 +34,7 @@ impl<'a> Recheck<'a> {
     }
 
     /// Decides, after the guard has compared its mounts, whether the command may start (SPEC C14,
-    /// C12). An error says what has changed.
+    /// C12). An error names the change.
     pub fn after_mounting(&mut self, argv: &Argv, active: &ActivePlaceholders) -> Result<Answer, Report> {
         if ablate::is_off(Mitigation::LookAgain) {
             return Ok(Answer::Go);
@@ -43,7 +43,7 @@ impl<'a> Recheck<'a> {
         match self.look.difference(&look) {
             Some(Difference::Closed(path)) => return Err(Report::Changed(is_another(path))),
             Some(Difference::Opened(path)) => return Err(Report::Refused(is_another(path))),
-            // The guard compares again, and nothing may change around that.
+            // The guard compares its mounts again. No directory may change while it does.
             Some(Difference::Directory(_)) if self.comparisons < COMPARISONS => {
                 self.comparisons += 1;
                 self.look = look;
@@ -105,8 +105,8 @@ fn mounts(argv: &Argv) -> Vec<&[OsString]> {
     argv.operations.iter().map(|operation| operation.words.as_slice()).filter(|words| !is_of_guard(words)).collect()
 }
 
-/// The guard's own mounts, except those of services' sockets: services create and remove these at
-/// any time, and one that appears after the start is not hidden anyway.
+/// The guard's own mounts, except the masks of services' sockets: services create and remove
+/// sockets at any time, and a socket that appears after the start is not hidden anyway.
 fn steps(argv: &Argv) -> Vec<&Tightening> {
     let overflow = argv.guard.iter().flat_map(|guard| &guard.plan.overflow);
     overflow.filter(|step| !matches!(step, Tightening::MaskIfThere(_))).collect()
@@ -118,5 +118,5 @@ fn links(argv: &Argv) -> Vec<&PrivateLink> {
 }
 
 fn is_another(path: &AbsPath) -> String {
-    format!("`{path}` is no longer what it was")
+    format!("`{path}` is no longer the same file or folder")
 }

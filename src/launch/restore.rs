@@ -167,8 +167,8 @@ impl Restorer {
         appeared
     }
 
-    /// Ends the watch, and lets the directories inside go. Returns the files that were replaced,
-    /// and what became of them.
+    /// Ends the watch, and closes the directories inside. Returns the files that were replaced,
+    /// each with the result.
     ///
     /// The caller keeps this value until its other work is done: closing an inotify takes some 10
     /// ms (measured) if its watches were not removed a little earlier.

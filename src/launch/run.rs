@@ -46,16 +46,16 @@ pub struct Sandbox {
 /// The files and directories that stay on the host after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Residue {
-    /// Those that rules and presets ask for.
+    /// The files and directories that rules and presets ask for.
     Requested,
     Nothing,
 }
 
-/// The limits that the supervisor enforces in a run: those of time and output.
+/// The limits of time and output that the supervisor enforces in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SupervisedLimits {
     OfPolicy,
-    /// Only this one, for a test.
+    /// Only this limit, for a test.
     Only(Option<Limit>),
 }
 
@@ -71,7 +71,7 @@ impl SupervisedLimits {
     }
 }
 
-/// The program that asks for a run: the command line, or a program that embeds this library.
+/// The program that starts a run: the command line, or a program that embeds this library.
 pub(crate) trait FrontEnd {
     /// The command to run under this policy.
     fn command(&self, compiled: &Compiled) -> Vec<OsString>;
@@ -287,8 +287,8 @@ impl Sandbox {
         Ok(prepared)
     }
 
-    /// Brings the copies of private files up to date; a run that leaves nothing only makes those
-    /// that are missing. `None` if that is not possible here: the next attempt does without.
+    /// Brings the copies of private files up to date; a run that leaves nothing only makes missing
+    /// copies. `None` if this is not possible here: the next attempt has no copies.
     fn private(&self, prepared: &Prepared, residue: Residue, earlier: &mut RetryState) -> Option<PrivateRun> {
         let Prepared { judged, machine, .. } = prepared;
         if earlier.without_private.is_some() {

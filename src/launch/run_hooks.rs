@@ -62,12 +62,12 @@ impl<'a> RunHooks<'a> {
         self.watch = Some(RunWatch::start(self.recheck.host, self.compiled, self.placeholders.as_ref()));
     }
 
-    /// Why the end of the run could not be compared with its start.
+    /// The reason why the end of the run could not be compared with its start.
     pub(super) fn unclear(&self) -> Option<String> {
         self.watch.as_ref()?.unclear.as_ref().map(|unclear| format!("cannot look at {unclear}"))
     }
 
-    /// After the guard has made its mounts, before the supervisor compares the host again.
+    /// Called after the guard has made its mounts, before the supervisor compares the host again.
     /// `namespaces` are the command's, if the supervisor may enter them.
     pub(super) fn watch_replacements(&mut self, namespaces: Option<&Namespaces>) {
         let (restorer, warning) = Restorer::start(self.recheck.host, self.compiled, namespaces);
@@ -96,8 +96,8 @@ impl<'a> RunHooks<'a> {
         }
     }
 
-    /// After the guard has compared its mounts, before the command starts. With an error nothing
-    /// runs. Not called without a guard.
+    /// Called after the guard has compared its mounts, before the command starts. After an error
+    /// nothing runs. Not called without a guard.
     pub(super) fn before_exec(&mut self) -> Result<Answer, Report> {
         let gone = || Report::Refused("the placeholders have been removed".to_owned());
         if let Some(unclear) = self.unclear() {

@@ -55,8 +55,8 @@ impl Modes {
     /// A `--tmpfs` or a `--dir` without `--perms`.
     pub(super) const DEFAULT: Modes = Modes { own: 0o755, parents: 0o755 };
 
-    /// Any operation that has no mode of its own, such as a bind: bwrap takes that for the mode
-    /// 0000, so the parents are closed to all but the owner.
+    /// The modes for an operation without a mode of its own, such as a bind. bwrap assumes the mode
+    /// 0000 then, so the parents are closed to all but the owner.
     pub(super) const MOUNT_POINT: Modes = Modes { own: 0o755, parents: 0o700 };
 
     /// bwrap closes the parents to the group, or to others, where `perms` gives that class nothing:
@@ -73,7 +73,7 @@ pub(super) struct Invocation {
     pub operations: Vec<(AbsPath, BwrapOperation)>,
     pub unshared: BTreeSet<Namespace>,
     pub cwd: Option<AbsPath>,
-    /// By `--setenv`.
+    /// The variables that `--setenv` sets.
     pub variables: BTreeMap<OsString, OsString>,
     pub command: Vec<OsString>,
 }
@@ -98,7 +98,7 @@ struct ArgvReader<'a, A> {
     size: bool,
     /// `--unshare-all` does not count here: it only *tries* the user namespace.
     has_user_namespace: bool,
-    /// A flag that bwrap accepts only with a user namespace, whatever the order.
+    /// A flag that bwrap accepts only with a user namespace, in any order.
     needs_user_namespace: Option<&'a str>,
 }
 

@@ -10,7 +10,7 @@ use crate::policy::AbsPath;
 pub(super) const PLAN: &str = "/run/agent-sandbox/plan";
 const PROGRAM: &str = "/run/agent-sandbox/guard";
 
-/// A mount of a plan. One of another kind is an error.
+/// A mount of a plan. A mount of another kind is an error.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum GuardMount {

@@ -39,8 +39,9 @@ pub struct Model {
 /// The state of a path for a process inside when it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelView {
-    /// The host's file or directory at `source`, if it exists. `writable` is said by the mount; the
-    /// host's own permissions still apply. Device nodes can be opened only with `devices`.
+    /// The host's file or directory at `source`, if it exists. If `writable` is true, the mount
+    /// allows writing; the host's own permissions still apply. Device nodes can be opened only with
+    /// `devices`.
     Host {
         source: AbsPath,
         writable: bool,
@@ -141,7 +142,7 @@ impl Model {
     /// the host's own mounts; they can only refuse more.
     ///
     /// (Where there is no directory, and in `Dev` and `Proc`, which have rules of their own, the
-    /// answer is no. The model does not know either whether the host has a directory there.)
+    /// answer is no. The model also does not know whether the host has a directory there.)
     pub fn can_rename(&self, path: &AbsPath) -> bool {
         self.mounts.can_rename(path)
     }
@@ -158,8 +159,8 @@ impl Model {
     }
 }
 
-/// Why an argv has no meaning here: bwrap would refuse it, or the model does not cover it.
-/// The model never guesses, so a check that uses it must fail when the model cannot answer.
+/// The reason why an argv has no meaning here: bwrap would refuse it, or the model does not cover
+/// it. The model never guesses, so a check that uses it must fail when the model cannot answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ModelError {
     #[error("the first word is not `bwrap`")]
@@ -175,7 +176,7 @@ pub enum ModelError {
     InvalidValue { flag: String, value: OsString, expected: &'static str },
     #[error("`{}` of `{flag}` is not an absolute path in normal form", escape_for_display(.value))]
     NotNormal { flag: String, value: OsString },
-    /// A `--perms` that does not stand directly before the flag that it modifies.
+    /// A `--perms` that is not directly before the flag that it modifies.
     #[error("`--perms` does not apply to `{}`", escape_for_display(.before))]
     StrayPerms { before: OsString },
     /// A `--size` before another flag than `--perms` and `--tmpfs`.

@@ -10,7 +10,7 @@ use crate::policy::AbsPath;
 
 /// Nothing is ever unmounted, so the deepest visible mount at or above a path governs it.
 pub(super) struct MountTree {
-    /// By mount point. One that a later mount hides is no longer here.
+    /// The mounts by mount point. A mount that a later one hides is no longer here.
     visible: BTreeMap<AbsPath, ModelMount>,
     /// The directories and files of the host that have something mounted on them, visible or not.
     /// A mount sits on a directory of a file system, not on a path of the sandbox. These are the
@@ -255,9 +255,10 @@ impl MountTree {
         parents_from_root(path).try_for_each(|step| self.make_directory(&step, mode))
     }
 
-    /// Creates a directory where there is none; one that exists keeps its mode. The model only
-    /// needs to know this of a tmpfs. Elsewhere the path exists, or bwrap creates it on the host,
-    /// or bwrap fails: in each case the sandbox, if it starts, shows the host's file or directory.
+    /// Creates a directory where there is none; an existing directory keeps its mode. The model
+    /// only needs to know this of a tmpfs. Elsewhere the path exists, or bwrap creates it on the
+    /// host, or bwrap fails: in each case the sandbox, if it starts, shows the host's file or
+    /// directory.
     fn make_directory(&mut self, path: &AbsPath, mode: u32) -> Result<(), ModelError> {
         let Some((at, Tmpfs { nodes, writable })) = self.governing_tmpfs(path) else { return Ok(()) };
         match nodes.get(path) {

@@ -203,7 +203,7 @@ fn a_hidden_mount_keeps_the_directory_of_the_host_that_it_is_on() {
 fn a_mount_on_a_tmpfs_keeps_nothing_of_the_host() {
     let flags = format!("--ro-bind / / --tmpfs / --ro-bind /r/a /r/a {PROTECTED}");
     assert_eq!(renamable(&flags), ["/r/a", "/r/a/b", "/r/n"]);
-    // The second is put on what the first shows, and that is of the host.
+    // The second mount is on a directory that the first one shows. That is a directory of the host.
     let flags = format!("--ro-bind / / --tmpfs / --ro-bind /r/a /r/a --ro-bind /r/a/b /r/a/b {PROTECTED}");
     assert_eq!(renamable(&flags), ["/r/a", "/r/n"]);
 }

@@ -36,7 +36,7 @@ pub(crate) fn report_left(outcomes: &Outcomes, said: &mut Diagnostics) {
             ),
             RemovalOutcome::Stuck(why) => (
                 format!("the placeholder at `{path}` could not be removed after the run: {why}"),
-                "see to the cause: the next start removes it, or `agent-sandbox sweep`",
+                "remove the cause: the next start or `agent-sandbox sweep` then removes the placeholder",
             ),
             RemovalOutcome::Removed | RemovalOutcome::Gone | RemovalOutcome::InUse | RemovalOutcome::Filled => continue,
         };
@@ -48,12 +48,12 @@ pub(crate) fn report_left(outcomes: &Outcomes, said: &mut Diagnostics) {
 /// written either.
 pub(crate) fn held(error: &io::Error, unnoted: Option<&io::Error>) -> Diagnostic {
     let mut message = format!(
-        "placeholders of this run stay: somebody in another sandbox may write where they stand ({})",
+        "placeholders of this run stay: a process in another sandbox may still write to their folders ({})",
         reason(error)
     );
     if let Some(unnoted) = unnoted {
         message.push_str(&format!("; it could not be noted: {}", reason(unnoted)));
     }
     Diagnostic::new(Code::PlaceholderLeft, message)
-        .help("see what runs beside; when nothing does, the next start removes them, or `agent-sandbox sweep`")
+        .help("end the other sandboxes; the next start or `agent-sandbox sweep` then removes the placeholders")
 }

@@ -127,8 +127,8 @@ pub fn sweep(host: &Host, state: &AbsPath) -> io::Result<Vec<(AbsPath, RemovalOu
 /// Puts up `items`, or joins the placeholders of other runs at these paths. Also joins the
 /// placeholders that another run has put up at a path of `relied_on` since the policy was compiled.
 ///
-/// A run without placeholders has a journal, too, so that other runs know that it is alive. It does
-/// without one where none can be written.
+/// A run without placeholders has a journal, too, so that other runs know that it is alive. If no
+/// journal can be written, the run has none.
 fn create_placeholder_items(
     host: &Host,
     state: &AbsPath,

@@ -73,7 +73,7 @@ fn begins(folder: &OpenDir, name: &OsStr, found: &Stat, content: &[u8]) -> io::R
 }
 
 /// Whether a directory on the way has become a symlink or a file, so that the path no longer leads
-/// to what the run has made.
+/// to the placeholder of the run.
 fn is_elsewhere(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOTDIR | Errno::LOOP))
 }
@@ -99,7 +99,7 @@ pub(crate) fn remove(host: &Host, record: &PlaceholderRecord) -> RemovalOutcome 
     match try_remove(host, record) {
         Ok(outcome) => outcome,
         Err(e) if e.kind() == io::ErrorKind::NotFound => RemovalOutcome::Gone,
-        Err(e) if is_elsewhere(&e) => RemovalOutcome::Left("a folder on the way is none any more".to_owned()),
+        Err(e) if is_elsewhere(&e) => RemovalOutcome::Left("a folder on the way is no longer a folder".to_owned()),
         Err(e) => RemovalOutcome::Stuck(reason(&e)),
     }
 }

@@ -94,8 +94,8 @@ pub(crate) fn remove_all<'a>(
     outcomes
 }
 
-/// Whether one of `paths` lies below `directory`. Those that do follow it directly in the order of
-/// paths.
+/// Whether one of `paths` lies below `directory`. Paths below `directory` follow it directly in the
+/// order of paths.
 pub(crate) fn holds_one_of(directory: &AbsPath, paths: &BTreeSet<&AbsPath>) -> bool {
     let mut after = paths.range::<AbsPath, _>((Bound::Excluded(directory), Bound::Unbounded));
     after.next().is_some_and(|next| next.is_below(directory))

@@ -85,7 +85,7 @@ impl RunPlaceholders {
         ablate::pause(Point::Placeholders("announced"));
         let made = trees.iter().try_for_each(|tree| self.make(host, tree));
         ablate::pause(Point::Placeholders("made"));
-        // Even after a failure: the records tell what to remove.
+        // Written even after a failure: the records name the paths to remove.
         self.note()?;
         ablate::pause(Point::Placeholders("noted"));
         let noted = self.records.clone();
@@ -163,8 +163,8 @@ impl RunPlaceholders {
         self.journal.write(&JournalLine::Held)
     }
 
-    /// Ends the run and removes its placeholders, except those that other runs rely on. Those that
-    /// cannot be removed stay in the journal, for the next run or sweep.
+    /// Ends the run and removes its placeholders, except those that other runs rely on.
+    /// Placeholders that cannot be removed stay in the journal, for the next run or sweep.
     pub(crate) fn remove(self, host: &Host, state: &AbsPath) -> Outcomes {
         let others = |locked| Ok((locked, runs::others(host, state, Some(&self.journal.path))?));
         let (_locked, others) = match runs::lock(host, state).and_then(others) {

@@ -48,7 +48,7 @@ impl LimitKind {
         }
     }
 
-    /// The units, each with the amount that it stands for. Empty where an amount is a number.
+    /// The units, each with its amount. Empty if an amount is a plain number.
     fn units(self) -> &'static [(&'static str, u64)] {
         match self {
             Self::Time => &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)],
@@ -83,7 +83,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// How long the command may run.
+    /// The time that the command may run.
     pub fn time(time: Duration) -> Self {
         Self::new(LimitKind::Time, time.as_millis().try_into().unwrap_or(u64::MAX))
     }
@@ -252,7 +252,7 @@ impl LimitError {
     }
 }
 
-/// How an amount is written, in a sentence.
+/// A sentence about the form of an amount.
 pub fn form(kind: LimitKind) -> String {
     let units: Vec<&str> = kind.units().iter().map(|(name, _)| *name).collect();
     let example = quoted(kind, kind.example());
@@ -265,7 +265,7 @@ pub fn form(kind: LimitKind) -> String {
     }
 }
 
-/// As in a configuration file: an amount with a unit is a string.
+/// An amount as in a configuration file: an amount with a unit is a string.
 fn quoted(kind: LimitKind, value: &str) -> String {
     if kind.units().is_empty() { value.to_owned() } else { format!("\"{value}\"") }
 }

@@ -1,5 +1,5 @@
-//! Where a rule or a setting was written. Every stage passes it on, so that each argument of bwrap
-//! can be explained.
+//! The origin of a rule or a setting. Every stage passes it on, so that each argument of bwrap can
+//! be explained.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -16,10 +16,10 @@ use crate::policy::{AbsPath, Word, escape_for_display};
 /// A configuration file.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
-    /// As shown to people: `.agent-sandbox.toml`, `/etc/agent-sandbox/config.toml`.
+    /// The name that people see: `.agent-sandbox.toml`, `/etc/agent-sandbox/config.toml`.
     pub name: String,
     pub text: String,
-    /// Where each line begins.
+    /// The offset at which each line begins.
     lines: Vec<usize>,
     /// The number of characters before each [`BLOCK`] of bytes.
     characters: Vec<usize>,
@@ -148,19 +148,19 @@ pub struct Sourced<T> {
     pub origin: Origin,
 }
 
-/// Where something was written.
+/// The origin of a rule or a setting.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 enum OriginJson<'o> {
-    /// In a configuration file. Line and column count from 1.
+    /// A place in a configuration file. Line and column count from 1.
     File { file: &'o str, line: usize, column: usize },
-    /// In a built-in preset.
+    /// An entry of a built-in preset.
     Preset { preset: &'o str },
-    /// On the command line.
+    /// A flag of the command line.
     Flag { flag: &'o str, value: Word },
     /// It is part of every policy.
     BuiltIn { because: &'o str },
-    /// For another name of the same thing, which is mounted in two places.
+    /// Another name of the same file or folder, which is mounted in two places.
     Alias { of: &'o AbsPath, whence: &'o Origin },
 }
 

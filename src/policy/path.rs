@@ -173,8 +173,8 @@ impl fmt::Debug for AbsPath {
     }
 }
 
-/// For people. [`escape_for_display`] escapes the name, so that it cannot forge a line or drive the
-/// terminal.
+/// The path as people see it. [`escape_for_display`] escapes the name, so that it cannot forge a
+/// line or drive the terminal.
 impl fmt::Display for AbsPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&escape_for_display(&self.0))
@@ -199,8 +199,9 @@ pub fn escape_for_display(text: &OsStr) -> String {
     out
 }
 
-/// JSON with everything escaped that could drive a terminal or mislead a reader. It means what it
-/// meant, because such characters stand only inside strings. The newlines of a pretty form stay.
+/// JSON with everything escaped that could drive a terminal or mislead a reader. Its meaning does
+/// not change, because such characters occur only inside strings. The newlines of a pretty form
+/// stay.
 pub fn escape_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -72,7 +72,7 @@ impl<'de> Deserialize<'de> for AbsPath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Word(word) = Word::deserialize(deserializer)?;
         let normal = AbsPath::normalize(&word);
-        // Another spelling of a path was not written by us.
+        // We never write another spelling of a path.
         normal.filter(|normal| normal.as_os_str() == word).ok_or_else(|| D::Error::custom("not a path"))
     }
 }

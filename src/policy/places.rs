@@ -15,7 +15,7 @@ pub const README: &str = "/run/agent-sandbox/README";
 /// Our own executable, which is the guard.
 pub const GUARD: &str = "/run/agent-sandbox/guard";
 pub const PLAN: &str = "/run/agent-sandbox/plan";
-/// The file that stands for every masked file. The guard compares masks with it.
+/// The file that is mounted over every masked file. The guard compares masks with it.
 pub const MASKED: &str = "/run/agent-sandbox/masked";
 /// The copies of this project's private files.
 pub const PRIVATE: &str = "/run/agent-sandbox/private";

@@ -3,7 +3,7 @@
 
 use crate::policy::{AbsPath, places, sha256};
 
-/// How a private file is written, and which of its keys may reach the host.
+/// The format of a private file, and the keys that may reach the host.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PrivateFile {
     pub format: FileFormat,
@@ -49,7 +49,7 @@ pub enum FileFormat {
 pub struct LeavingKey {
     pub key: KeyPattern,
     pub value: LeavingValue,
-    /// Why the key is harmless.
+    /// The reason why the key is harmless.
     pub why: &'static str,
 }
 
@@ -75,7 +75,7 @@ pub enum LeavingValue {
     Text,
     /// A string of letters, digits, blanks and `_:@+()[]-`, at most 100 bytes.
     Name,
-    /// As a name, with `.` and `/` inside it.
+    /// A name that may have `.` and `/` inside it.
     Model,
 }
 

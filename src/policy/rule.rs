@@ -55,7 +55,7 @@ pub enum HardLinks {
     Allow,
 }
 
-/// Where a rule comes from, lowest first.
+/// The layer that a rule comes from, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerKind {
@@ -81,20 +81,21 @@ impl LayerKind {
     }
 }
 
-/// How a rule named the path that it applies to.
+/// The way in which a rule named the path that it applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Exactness {
-    /// Not at all: it is a part of the base, and any rule beats it.
+    /// The rule did not name the path: it is a part of the base, and any rule beats it.
     Base,
     Glob,
     Exact,
-    /// It puts another content there, and no other rule is about that (SPEC J2).
+    /// An injection puts another content there. Other rules are about the host's file, so none
+    /// beats it (SPEC J2).
     Injected,
 }
 
-/// Which of several rules wins at one path: the greatest. The order of the fields is the rule
-/// (SPEC D1).
+/// The rank of a rule at one path. The rule with the greatest rank wins. The order of the fields is
+/// the rule (SPEC D1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Precedence {
     pub exactness: Exactness,
@@ -106,7 +107,7 @@ pub struct Precedence {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     pub access: Access,
-    /// As written: `~/.ssh`, `src/**/*.pem`.
+    /// The path or pattern as written: `~/.ssh`, `src/**/*.pem`.
     pub text: OsString,
     /// The folder that a relative `text` starts from.
     pub base: AbsPath,
@@ -116,7 +117,7 @@ pub struct Rule {
     pub shows_socket: bool,
     /// The command gets a writable copy of the file, and the host's file is read-only (SPEC Q1).
     pub private: Option<&'static PrivateFile>,
-    /// The command reads this at the path, and not the host's file (SPEC J1).
+    /// The content that the command reads at the path instead of the host's file (SPEC J1).
     pub injected: Option<Arc<Injected>>,
     pub layer: LayerKind,
     pub origin: Origin,
@@ -184,7 +185,7 @@ pub enum Injected {
     Text(Arc<[u8]>),
 }
 
-/// How an excluded file looks inside.
+/// The look of an excluded file inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mask {
     /// Opening it gives EACCES. Git then stops instead of recording an emptied file.
@@ -196,7 +197,7 @@ pub enum Mask {
     /// An empty folder of the sandbox's own covers it. The command can write it, except at `/`.
     OwnPlace,
     /// It reads as a copy without its credentials. For files that hold settings as well, which
-    /// tools need. A file without credentials is left alone, and one that is unclear is denied.
+    /// tools need. A file without credentials is left alone, and an unclear file is denied.
     Redacted(CredentialFile),
     /// A folder is empty and writable, in memory, and gone after the run. For folders in which
     /// processes of one machine find each other, or that a program sources files from.
@@ -224,7 +225,7 @@ pub enum CredentialFile {
 pub struct Refinements {
     /// Names of directories that the walk does not enter.
     pub skip_directories: &'static [&'static str],
-    /// Only where a file of this name lies beside them.
+    /// The walk skips such a directory only if a file of this name lies beside it.
     pub skip_beside: Option<&'static str>,
     /// A command could have written the file that names this path, so the rule opens nothing. It
     /// counts where it is stricter than the rule that governs the path without it.
@@ -233,7 +234,7 @@ pub struct Refinements {
     pub only_shows: bool,
     /// Names that the pattern matches but the rule does not mean (`.env.example`).
     pub except: Vec<OsString>,
-    /// Leave alone what the git index holds with the same content.
+    /// The pattern leaves a file alone if the git index holds the same content.
     pub leave_tracked: bool,
     pub mask: Mask,
     /// A missing path is blocked only where its folder exists (SPEC M6).

@@ -64,9 +64,9 @@ pub(super) enum CannotReplace {
     Io(#[from] io::Error),
 }
 
-/// Replaces the host's file by one with `text`, or creates it, by a rename. Fails if the file is no
-/// longer `before`, belongs to another user, or if `lock` exists, the name under which the new file
-/// is made.
+/// Replaces the host's file by one with `text`, or creates it, by a rename. The new file is made
+/// under the name `lock`. Fails if `lock` exists, if the host's file is no longer `before`, or if
+/// it belongs to another user.
 pub(super) fn replace(
     host: &Host,
     path: &AbsPath,
@@ -116,7 +116,8 @@ fn write(mut new: File, before: Option<&HostFile>, text: &[u8]) -> Result<(), Ca
     new.write_all(text)?;
     if let Some(before) = before {
         let rights = before.mode.intersection(Mode::RWXU | Mode::RWXG | Mode::RWXO);
-        // The rights of a group that we cannot give the file to are not for another group.
+        // If the new file cannot get the old group, it gives its group no rights: they were meant
+        // for the old group.
         let has_group = fchown(&new, None, Some(before.group)).is_ok();
         copy_attributes(&before.file, &new).map_err(CannotReplace::Attributes)?;
         // The rights of a group limit those that an ACL gives, so the mode comes last.

@@ -28,19 +28,19 @@ pub struct KeptCopy {
     pub file_gone: bool,
     /// The keys whose values differ from the host's file.
     pub changes: Vec<KeptChange>,
-    /// Why the two cannot be compared.
+    /// The reason why the copy and the host's file cannot be compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// One key.
+/// A key whose values differ.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct KeptChange {
     pub key: String,
-    /// In the host's file; several values for git, none if the key is missing.
+    /// The values in the host's file; several are possible for git, and none if the key is missing.
     pub outside: Vec<Word>,
-    /// In the copy.
+    /// The values in the copy.
     pub inside: Vec<Word>,
 }
 
@@ -78,7 +78,7 @@ pub fn kept_copies(host: &Host, state: &AbsPath) -> io::Result<Vec<KeptCopy>> {
     Ok(copies)
 }
 
-/// Why a copy and the host's file cannot be compared.
+/// The reason why a copy and the host's file cannot be compared.
 #[derive(Debug, thiserror::Error)]
 enum NotCompared {
     #[error("{}", crate::diagnostic::reason(.0))]

@@ -1,4 +1,5 @@
-//! Which changes of a copy may reach the host (SPEC Q4). Every other change stays in the copy.
+//! Selects the changes of a copy that may reach the host (SPEC Q4). Every other change stays in the
+//! copy.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +11,9 @@ use crate::policy::private::{KeyPattern, LeavingKey, LeavingValue};
 const LONGEST: usize = 1000;
 
 /// Whether this change may reach the host's file, whose entries are `host`. Removing a listed key
-/// is harmless, too. A key with several values stays: git would be started for each of them. So
-/// does another upstream for a branch that has one: a plain `git push` would go elsewhere.
+/// is harmless, too. A key with several values stays: git would be started for each of them.
+/// Another upstream for a branch with an upstream stays, too: a plain `git push` would go
+/// elsewhere.
 pub(super) fn may_leave(file: &PrivateFile, syntax: Syntax, key: &Key, values: &Values, host: &Entries) -> bool {
     let Some(listed) = listed(file, key) else { return false };
     let is_upstream = matches!(listed.value, LeavingValue::Branch | LeavingValue::KnownRemote);
@@ -41,9 +43,10 @@ pub(super) fn missing_inside(file: &PrivateFile, copy: &Entries) -> KeyChanges {
     own.filter(|(key, _)| !copy.contains_key(key)).collect()
 }
 
-/// Takes back what would leave by halves. An emptied copy lost other keys as well, so the command
-/// did not mean to remove the listed ones. A branch to merge means nothing without its remote, and
-/// a remote alone would send a plain `git push` elsewhere.
+/// Keeps in the copy each change that is only one half of a pair. If the copy also lost keys that
+/// are not listed, it was emptied, and the command did not mean to remove the listed keys. A branch
+/// to merge means nothing without its remote, and a remote alone would send a plain `git push`
+/// elsewhere.
 pub(super) fn keep_halves(file: &PrivateFile, leaving: &mut KeyChanges, kept: &mut KeyChanges, host: &Entries) {
     let is_emptied = kept.iter().any(|(key, values)| values.is_empty() && listed(file, key).is_none());
     let together: BTreeSet<Key> = leaving.iter().map(|(key, _)| key.clone()).collect();

@@ -3,7 +3,7 @@
 use super::formats::{Entries, FormatError, GitProgram, Key, KeyChanges, Syntax, Values};
 use crate::policy::private::MAX_BYTES;
 
-/// The keys that `now` has otherwise than `before`, with their new values.
+/// The keys whose values differ between `before` and `now`, with their values in `now`.
 pub(super) fn changes(before: &Entries, now: &Entries) -> KeyChanges {
     let changed = now.iter().filter(|(key, values)| before.get(key) != Some(values));
     let removed = before.keys().filter(|key| !now.contains_key(key));

@@ -29,7 +29,8 @@ use host_file::{CannotReplace, HostFile};
 pub use kept::{KeptChange, KeptCopy, forget, forget_project, kept_copies};
 use store::{About, CopyState, HeldFiles, Store, UsedCopy};
 
-/// At most so many keys of one file reach the host at the end of a run: git is started for each.
+/// The largest number of keys of one file that reach the host at the end of a run: git is started
+/// for each.
 const MOST_LEAVING: usize = 100;
 
 /// The copies cannot be prepared. A start without them may still succeed.
@@ -88,8 +89,9 @@ pub fn provide(host: &Host, compiled: &Compiled) -> Result<PrivateRun, PrivateEr
     Ok(PrivateRun { held, ..PrivateRun::default() })
 }
 
-/// Keeps other runs from replacing the files of the host over which this run, without any copy, has
-/// mounts. If the state folder cannot be written, no run has copies.
+/// For a run without copies: holds the locks of the host's files over which it has mounts, so that
+/// no other run replaces these files. If the state folder cannot be written, there are no locks,
+/// because no run has copies.
 pub fn hold(host: &Host, compiled: &Compiled) -> PrivateRun {
     let held = if compiled.private_paths.is_empty() { None } else { held(host, compiled).ok() };
     PrivateRun { held, ..PrivateRun::default() }
@@ -104,9 +106,9 @@ fn held(host: &Host, compiled: &Compiled) -> io::Result<HeldFiles> {
 }
 
 impl PrivateRun {
-    /// Takes the listed keys over to the host, and reports the other changes. If another run uses a
-    /// copy, that one does so at its end. Each change is reported once, so `keep` must keep the
-    /// reports before that is noted.
+    /// Takes the listed keys over to the host, and reports the other changes. A copy that another
+    /// run still uses is left to that run. Each change is reported only once, so `keep` must store
+    /// the reports before the changes are noted as reported.
     pub fn finish(
         &mut self,
         host: &Host,
@@ -201,7 +203,7 @@ impl FileSync<'_> {
         if let (Some(base), Some(was)) = (base.as_deref(), copy.as_deref()) {
             let syntax = self.syntax(link, &[base, host]);
             match merge::merge(syntax, base, host, was, self.git.as_ref()) {
-                // All of the copy would go.
+                // A merge would replace the whole copy.
                 Ok(merged) if syntax == Syntax::Opaque && !merged.conflicts.is_empty() => {
                     if !self.is_alone {
                         return Ok(());
@@ -268,8 +270,8 @@ impl FileSync<'_> {
         Ok(())
     }
 
-    /// After a run: the listed keys reach the host, and the rest is reported. Returns the notes on
-    /// the file, if they must change because a change was reported.
+    /// Called after a run. Writes the listed keys to the host's file, and reports the rest. Returns
+    /// the notes on the file, if they must change because a change was reported.
     fn end(&self, link: &PlannedLink, held: &HeldFiles, said: &mut Diagnostics) -> io::Result<Option<About>> {
         let path = &link.path;
         let copy = match self.store.read(path)? {
@@ -354,7 +356,7 @@ impl FileSync<'_> {
     }
 }
 
-/// Why the host's file did not get the changes of the copy.
+/// The reason why the host's file did not get the changes of the copy.
 #[derive(Debug, thiserror::Error)]
 enum NotWritten {
     #[error("another run uses it")]

@@ -10,7 +10,8 @@ use crate::policy::{AbsPath, escape_for_display};
 
 /// A message names so many keys.
 const MOST_KEYS: usize = 8;
-/// At most so many keys have a note. A terminal shows fewer, and `report --last` all of them.
+/// The largest number of keys that have a note. A terminal shows fewer, and `report --last` all of
+/// them.
 const MOST_NOTES: usize = 1000;
 /// The longest key or value in a report, in bytes.
 const LONGEST: usize = 200;
@@ -39,13 +40,13 @@ pub(super) fn kept(path: &AbsPath, syntax: Syntax, changes: &[(Key, Values)], ho
         .help("the next run inside has these changes; check each before you make it outside")
 }
 
-/// Why an upstream does not reach the host's file, whose entries are `host`.
+/// The reason why an upstream does not reach the host's file, whose entries are `host`.
 fn unknown_remote(Key(parts): &Key, values: &Values, host: &Entries) -> Option<String> {
     let ([section, _, name], [remote]) = (parts.as_slice(), values.as_slice()) else { return None };
     let url = Key(vec![b"remote".to_vec(), remote.clone(), b"url".to_vec()]);
     let is_unknown = section == b"branch" && name == b"remote" && remote.len() <= LONGEST && !host.contains_key(&url);
     let remote = escape_for_display(OsStr::from_bytes(remote));
-    is_unknown.then(|| format!("; an upstream reaches the host's file if that has the remote `{remote}`"))
+    is_unknown.then(|| format!("; an upstream reaches the host's file only if that file has the remote `{remote}`"))
 }
 
 /// A key as far as a reader needs it.

@@ -149,7 +149,7 @@ impl Store {
         self.notes(path)?.map_or(Ok(None), |notes| notes.read(BASE, MAX_BYTES))
     }
 
-    /// Our notes. Those that cannot be parsed are made again.
+    /// Our notes. Notes that cannot be parsed are made again.
     pub(super) fn about(&self, path: &AbsPath) -> io::Result<Option<About>> {
         let text = self.notes(path)?.map_or(Ok(None), |notes| notes.read(ABOUT, MAX_ABOUT))?;
         Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
@@ -200,7 +200,7 @@ impl Store {
         self.path.file_name().is_some_and(|name| name.as_encoded_bytes() == sha256(project.bytes()).as_bytes())
     }
 
-    /// Whether a run uses one of the copies. None begins to while this value exists.
+    /// Whether a run uses one of the copies. No run begins to use one while this `Store` exists.
     pub(super) fn is_used(&self) -> io::Result<bool> {
         for name in self.folder.names()? {
             let Some(folder) = self.noted(&name)? else { continue };
@@ -237,8 +237,8 @@ impl Store {
             Ok(folder) => folder,
             Err(e) => match Errno::from_io_error(&e) {
                 Some(Errno::NOENT) => return Ok(CopyState::Missing),
-                Some(Errno::NOTDIR | Errno::LOOP) => return unfit("its folder is no folder"),
-                Some(Errno::ACCESS) => return unfit("its folder cannot be entered"),
+                Some(Errno::NOTDIR | Errno::LOOP) => return unfit("the folder of the copy is not a directory"),
+                Some(Errno::ACCESS) => return unfit("the folder of the copy cannot be entered"),
                 _ => return Err(e),
             },
         };
@@ -293,7 +293,7 @@ impl Store {
     pub(super) fn remove_lock(&self, path: &AbsPath) {
         let mut lock = name(path).to_owned();
         lock.push(".lock");
-        // Something else there is a matter of the command.
+        // If it is no file, the command put it there, and it stays.
         let _ = self.copies.child(copy_id(path)).and_then(|folder| folder.remove_file(lock));
     }
 
@@ -405,7 +405,8 @@ impl HeldFiles {
         Ok(held)
     }
 
-    /// Whether no other run has a mount over the file. None can start until this value is dropped.
+    /// Whether no other run has a mount over the file. No run that mounts over it can start until
+    /// this value is dropped.
     pub(super) fn is_alone(&self, path: &AbsPath) -> bool {
         let file = self.files.iter().find(|(held, _)| held == path);
         file.is_some_and(|(_, lock)| is_locked_alone(lock)) && is_locked_alone(&self.all)

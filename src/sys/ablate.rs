@@ -28,11 +28,12 @@ mitigations! {
     Trust = "trust", "A project's file needs consent before it opens anything.";
     ConsentEnds = "consent-ends", "Consent ends with the file that it was given to.";
     LinkChecks = "link-checks", "Nothing is opened through a symlink that the command can replace.";
-    ExcludeThroughLink = "exclude-through-link", "Excluding a symlink hides what it leads to.";
+    ExcludeThroughLink = "exclude-through-link", "Excluding a symlink hides its target.";
     Descriptors = "descriptors", "No descriptor of the caller passes.";
-    Streams = "streams", "A file on a standard stream can only be read, if that is what it was opened for.";
+    Streams = "streams", "A file on a standard stream that was opened for reading can only be read.";
     NoUserNamespaces = "no-user-namespaces", "The command cannot make user namespaces.";
-    MountLock = "mount-lock", "Mounts stay connected, whatever becomes of their namespace.";
+    MountLock = "mount-lock",
+        "The mounts are locked: each stays on its mount point, even for a descriptor that outlives the namespace.";
     ClosedMounts = "closed-mounts",
         "Beside another sandbox, the mounts are made read-only before the placeholders are removed.";
     GuardCheck = "guard-check", "The guard compares the mounts with the plan before the command starts.";
@@ -54,7 +55,8 @@ mitigations! {
     Seccomp = "seccomp", "System calls that reach the terminal, the keyring, or past other checks are refused.";
     UnreadableStops = "unreadable-stops", "An unreadable file that may name a path to protect stops the start.";
     GitPreset = "git-preset", "The rules of `@git`.";
-    PasswordHome = "password-home", "Secrets in the home of the password file are hidden, whatever `$HOME` is.";
+    PasswordHome = "password-home",
+        "Secrets in the home of the password file are hidden, even if `$HOME` is another folder.";
     AutorunPreset = "autorun-preset", "The rules of `@autorun`.";
     SecretsPreset = "secrets-preset", "The rules and variables of `@secrets`.";
     AgentsPreset = "agents-preset", "The `ro` rules of `@agents`.";
@@ -119,9 +121,9 @@ pub(crate) fn check_names() {
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(feature = "ablate"), allow(dead_code))]
 pub(crate) enum Point<'a> {
-    /// Before this folder of the host is listed.
+    /// This folder of the host is about to be listed.
     ReadFolder(&'a AbsPath),
-    /// After this step of putting up or removing placeholders.
+    /// This step of putting up or removing placeholders is done.
     Placeholders(&'static str),
     /// The policy is compiled, the placeholders are up and the identities are noted. Nothing that a
     /// rule names is mounted.
@@ -135,7 +137,7 @@ pub(crate) enum Point<'a> {
     BeforePrivate,
     /// The run has ended, and its report is kept and not yet shown.
     ReportKept,
-    /// Before the directories that rules ask for are made.
+    /// The directories that rules ask for are about to be made.
     BeforeCreate,
     /// git does not accept this directory of the project's repository, which is about to be put
     /// back.

@@ -93,7 +93,7 @@ pub(crate) fn keep_file_limit(bwrap: &mut Command) {
 
 const SEALS: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// `/dev/null`, for a stream that nobody reads or writes.
+/// `/dev/null`, for a stream that no process reads or writes.
 pub(crate) fn null() -> io::Result<OwnedFd> {
     Ok(fs::File::options().read(true).write(true).open("/dev/null")?.into())
 }

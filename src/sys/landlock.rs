@@ -47,15 +47,16 @@ pub(crate) fn restrict_scopes_of(command: &mut Command) -> io::Result<()> {
 }
 
 /// Lets the command open files for writing, and change names, only in and below `places`, on
-/// whichever mount it reaches them. With `scopes` it also does what [`restrict_scopes`] does. A
-/// process with this ruleset can no longer mount.
+/// whichever mount it reaches them. With `scopes` it also applies the restrictions of
+/// [`restrict_scopes`]. A process with this ruleset can no longer mount.
 ///
 /// Mounts do not suffice. A FIFO on a read-only mount can be written, and the host may have a
 /// service that reads it. Another sandbox can hand over a directory by a descriptor, and the kernel
 /// keeps a mount point in its place only for processes that see the mount.
 ///
 /// Truncating is not restricted, because a FIFO has nothing to truncate and a read-only mount
-/// refuses it. Neither are the requests of devices: a device outside of `places` cannot be opened.
+/// refuses it. The requests of devices are not restricted either: a device outside of `places`
+/// cannot be opened.
 pub(crate) fn restrict_changes(
     places: impl Iterator<Item = OwnedFd>,
     handled: Changes,
@@ -68,8 +69,8 @@ pub(crate) fn restrict_changes(
     if handled.contains(AccessFs::WriteFile) {
         // A script that writes to `/dev/stderr` opens the file or terminal of that stream anew.
         for stream in [stdin(), stdout(), stderr()].into_iter().filter(is_writable) {
-            // The kernel takes no rule for a pipe or socket without a name, and restricts none. The
-            // clone adds to the same ruleset.
+            // The kernel accepts no rule for a pipe or socket without a name, and does not restrict
+            // them. The clone adds to the same ruleset.
             let _ = ruleset.try_clone().map(|ruleset| ruleset.add_rule(rule(stream, AccessFs::WriteFile.into())));
         }
     }

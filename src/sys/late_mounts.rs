@@ -1,6 +1,6 @@
 //! Mounts that the supervisor makes in a sandbox while the command runs.
 //!
-//! A child process enters the command's namespaces and works there with descriptors alone: those of
+//! A child process enters the command's namespaces and works there only with descriptors of
 //! directories that were opened before the command started. So no name that the command can change
 //! is on the way. The child executes nothing, is in no process namespace of the sandbox, and cannot
 //! be traced.
@@ -127,13 +127,13 @@ fn clone_mount(entry: BorrowedFd) -> io::Result<OwnedFd> {
     Ok(open_tree(entry, c"", flags)?)
 }
 
-/// A copy of the sandbox's mask. Where the policy masks no file there is none, and a device on a
+/// A copy of the sandbox's mask. If the policy masks no file, there is no mask, and a device on a
 /// mount without devices refuses to be opened as well.
 fn mask() -> io::Result<OwnedFd> {
     let masked = open_path(places::MASKED, OFlags::NOFOLLOW);
     let source = match masked.and_then(|masked| Ok((kind(&masked)?, masked))) {
         Ok((FileType::Socket, masked)) => masked,
-        // A caller takes ENOENT for a file that is gone.
+        // To a caller, ENOENT means that the file is gone.
         _ => open_path(c"/dev/null", OFlags::NOFOLLOW).map_err(|_| Errno::NODEV)?,
     };
     if !matches!(kind(&source)?, FileType::Socket | FileType::CharacterDevice) {

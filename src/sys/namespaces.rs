@@ -1,4 +1,4 @@
-//! User and mount namespaces: making one, and entering that of a sandbox. Also `mount_setattr`
+//! User and mount namespaces: makes them, and enters those of a sandbox. Also `mount_setattr`
 //! (Linux 5.12), which `rustix` does not have.
 
 use std::fs::{self, File};
@@ -53,8 +53,8 @@ pub(crate) fn make_mounts_private(command: &mut Command) {
     unsafe { command.pre_exec(make) };
 }
 
-/// The namespaces of a sandbox's command. While they are held, its mounts stay, also when no
-/// process is left in them.
+/// The namespaces of a sandbox's command. While their descriptors are open, its mounts stay, even
+/// if no process is left in the namespaces.
 pub(crate) struct Namespaces {
     pub(super) user: OwnedFd,
     pub(super) mounts: OwnedFd,
@@ -95,7 +95,7 @@ impl Namespaces {
         unsafe { in_child(remount) }
     }
 
-    /// Enters the namespaces from outside. A process of the user who owns them may do so.
+    /// Enters the namespaces from outside. A process of their owner may do so.
     pub(super) fn enter_from_outside(&self) -> io::Result<()> {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         move_into_link_name_space(self.user.as_fd(), Some(LinkNameSpaceType::User))?;

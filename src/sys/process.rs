@@ -82,7 +82,8 @@ impl Process {
         self.info(libc::PIDFD_INFO_EXIT).map(|info| ExitStatus::from_raw(info.exit_code))
     }
 
-    /// Asks the kernel about the process. `None` if the kernel cannot tell what is `wanted`.
+    /// Asks the kernel about the process. `None` if the kernel does not have the `wanted`
+    /// information.
     #[allow(unsafe_code)]
     fn info(&self, wanted: u32) -> Option<libc::pidfd_info> {
         let wanted = u64::from(wanted);
@@ -106,8 +107,9 @@ impl Process {
     }
 }
 
-/// The output of `command`, which reads nothing. It is killed after `time`, which is an error, and
-/// after `most` bytes: then the output is longer than that.
+/// The output of `command`, which reads nothing. Kills the command after `time`, and returns an
+/// error. Also kills it once it has written more than `most` bytes; the output is then longer than
+/// `most`.
 pub(crate) fn output_within(command: &mut Command, time: Duration, most: usize) -> io::Result<Output> {
     let deadline = Instant::now() + time;
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
@@ -145,7 +147,7 @@ pub(crate) fn output_within(command: &mut Command, time: Duration, most: usize) 
         }
     };
     let texts = read();
-    // Of no consequence if it has ended.
+    // An error has no consequence: the process has ended.
     let _ = child.kill();
     let status = child.wait()?;
     let (stdout, stderr) = texts?;
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_output_of_a_program_is_had_with_its_status() {
+    fn the_output_of_a_program_comes_with_its_status() {
         let output = said("echo out; echo err >&2; exit 3", LONG, 100).unwrap();
         assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"out\n"[..], &b"err\n"[..]));
         assert_eq!(output.status.code(), Some(3));

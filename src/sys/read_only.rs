@@ -1,4 +1,4 @@
-//! A second opening of a file that no process can turn into one for writing.
+//! Opens a file a second time so that no process can use the new descriptor to write the file.
 //!
 //! `/proc/self/fd/0` opens a file anew, with all rights that the user has on it, on the mount by
 //! which it was first opened: the host's. So the file is opened again on a read-only mount of its

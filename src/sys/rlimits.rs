@@ -32,7 +32,7 @@ pub(crate) fn why_not_processes() -> &'static str {
     }
 }
 
-/// Whether a process more can be made while there may be `count` of them.
+/// Whether this process can fork while the limit of processes is `count`.
 #[allow(unsafe_code)]
 fn can_fork_within(count: u64, before: Rlimit) -> io::Result<bool> {
     let current = before.maximum.map_or(count, |most| most.min(count));

@@ -28,9 +28,9 @@ const AF_VSOCK: u64 = libc::AF_VSOCK as u64;
 /// The second is `F_SETDELEG` (Linux 6.19).
 const LEASES: [u64; 2] = [libc::F_SETLEASE as u64, 1024 + 16];
 
-/// The calls that set priorities, each with its value for "a process group". The group 0 is the one
-/// of the calling process, and processes outside may be in it; it has no other number inside. By
-/// the id of a process or of a user, the kernel finds only processes inside.
+/// The calls that set priorities, each with its value for "a process group". The group 0 is the
+/// group of the calling process, and processes outside may be in it; it has no other number inside.
+/// By the id of a process or of a user, the kernel finds only processes inside.
 const PRIORITIES: [(i64, u64); 2] = [(libc::SYS_setpriority, libc::PRIO_PGRP as u64), (libc::SYS_ioprio_set, 2)];
 
 /// The calls that change the mode of a file, each with the index of the mode. A program with the
@@ -62,6 +62,8 @@ pub(crate) fn architecture() -> Result<TargetArch, Error> {
 }
 
 /// The filter. It answers EPERM, as container engines do, so that libraries know how to go on.
+/// Calls of x32, and `clone3` without `user_namespaces`, get ENOSYS. A call of another architecture
+/// ends the process.
 ///
 /// Without `user_namespaces` it also forbids those, for a sandbox in which neither the guard nor
 /// bwrap does.
@@ -94,7 +96,8 @@ pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
     let filter: BpfProgram = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?.try_into()?;
     let mut program = BpfProgram::new();
     if cfg!(target_arch = "x86_64") {
-        // x32 calls come as x86-64 with a bit in the number, so no rule on a number meets them.
+        // An x32 call has the architecture x86-64 and an extra bit in its number, so no rule on a
+        // number matches it.
         program.extend(absent(JUMP_IF_AT_LEAST, 0x4000_0000));
     }
     if !user_namespaces {
@@ -108,8 +111,8 @@ pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
 
-/// Answers ENOSYS to the calls whose number compares so with `number`. A filter of seccompiler has
-/// one answer for all calls.
+/// Answers ENOSYS to every call whose number satisfies `comparison` with `number`. A filter of
+/// seccompiler has one answer for all calls.
 fn absent(comparison: u16, number: u32) -> [sock_filter; 3] {
     const SECCOMP_RET_ERRNO: u32 = 0x0005_0000;
     let step = |code, jf, k| sock_filter { code, jt: 0, jf, k };
@@ -124,7 +127,7 @@ pub(crate) fn apply() -> Result<(), Error> {
 }
 
 /// Keeps this process, and all that it starts, out of the foreground of a terminal. From there they
-/// could read what the user types for another program.
+/// could read the user's input for another program.
 pub(crate) fn stay_in_background() -> Result<(), Error> {
     let is_taking = Rule::new(vec![Condition::new(1, Len::Dword, Op::Eq, libc::TIOCSPGRP)?])?;
     let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());

@@ -173,12 +173,12 @@ pub(crate) fn meets_the_group(signal: Signal) -> bool {
 /// The signals that bwrap starts with blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shield {
-    /// Those that the supervisor passes on to the command.
+    /// The signals that the supervisor passes on to the command.
     Supervised,
     /// The terminal's Ctrl-C and Ctrl-\, which are for the command. The shell waits for bwrap, so a
     /// signal sent to bwrap must still end it, and Ctrl-Z must still stop it.
     Alone,
-    /// Those of the caller: there is no guard to unblock others.
+    /// The signals that the caller has blocked: there is no guard to unblock others.
     No(SignalMask),
 }
 
@@ -222,7 +222,7 @@ pub(crate) fn restore_sigxfsz(command: &mut Command) {
 /// after it was stopped and continued.
 pub(crate) fn act_by_default(signal: Signal) {
     set_default(signal.as_raw());
-    // If the signal is blocked, it waits for the next line.
+    // If the signal is blocked, it stays pending until the next line unblocks it.
     let _ = kill_process(getpid(), signal);
     if let Ok(before) = SignalMask::of([signal.as_raw()]).change(libc::SIG_UNBLOCK) {
         before.restore();

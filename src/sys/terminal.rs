@@ -18,7 +18,8 @@ use rustix::termios::{
 
 use super::ablate::{self, Mitigation};
 
-/// The caller's terminals before the run: the controlling one, and those that are standard streams.
+/// The caller's terminals before the run: the controlling terminal, and terminals that are standard
+/// streams.
 pub(crate) struct Terminals {
     foreground: Option<Foreground>,
     saved: Vec<SavedTerminal>,
@@ -84,7 +85,7 @@ struct SavedTerminal {
     was_ours: bool,
     line_discipline: Option<c_int>,
     is_exclusive: Option<c_int>,
-    /// Those of the file description, which the command shares.
+    /// The flags of the file description, which the command shares.
     flags: Option<OFlags>,
 }
 
@@ -99,7 +100,7 @@ impl SavedTerminal {
         Some(Self { terminal, settings, was_ours, line_discipline, is_exclusive, flags })
     }
 
-    /// A terminal that has gone, or refuses, keeps what it has.
+    /// A terminal that is gone, or refuses a change, keeps its settings.
     fn restore(&self) {
         let Self { terminal, settings, was_ours, line_discipline, is_exclusive, flags } = self;
         if let Some(flags) = flags.filter(|known| fcntl_getfl(terminal) != Ok(*known)) {

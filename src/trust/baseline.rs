@@ -27,7 +27,8 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
     let mut resolution = resolution(host, session, &layers, &policy, full, &layer.config, &changed);
     drop_injections(&mut resolution, full, &policy);
     let mut variables = resolve::preset_variables(host, session, &layers.project, &policy);
-    // The baseline has no links, and a preset would have given these variables without the file.
+    // The baseline has no links to copies. A preset that is also on without the file would still
+    // set the variables of its links.
     let of_preset = |link: &&PlannedLink| match &link.because {
         Origin::Preset { name, .. } => policy.presets.contains_key(*name),
         _ => false,
@@ -99,7 +100,8 @@ fn planned(
     (decisions, plan)
 }
 
-/// The rules that only the policy with the file has, and those that only the policy without it has.
+/// The rules that only the policy with the file has, and the rules that only the policy without it
+/// has.
 type Changed<'a> = (Vec<&'a Arc<Rule>>, Vec<Arc<Rule>>);
 
 /// The policy without the file. Presets are expanded again only where the file changes which are
@@ -195,8 +197,9 @@ fn resolution(
 }
 
 /// Whether the match may have kept the walk out of a directory. Nothing is open in there, but a
-/// link in it may protect something elsewhere. Whatever else a file says, the walk only sees more,
-/// and `decide` knows which of these matches are out of reach (SPEC G3).
+/// link in it may protect something elsewhere. For all other rules of the file, the walk with the
+/// file sees at least as much as the walk without it. `decide` knows which of its matches are out
+/// of reach (SPEC G3).
 fn may_hide(found: &Match) -> bool {
     let hides = found.rule.access == Access::Exclude || found.exactness == Exactness::Glob;
     hides && found.kind == FileKind::Directory

@@ -28,7 +28,7 @@ pub enum Grant {
     OtherNames { path: AbsPath },
     /// A preset is off that would protect something here. Each such path is a grant of its own.
     Preset { name: String },
-    /// A directory is made outside of what is writable anyway.
+    /// A directory is made outside of the folders that are writable anyway.
     Create { path: AbsPath },
     /// The command reads another content at this path outside of the project.
     Inject { path: AbsPath },
@@ -86,7 +86,8 @@ impl<'g> Agreed<'g> {
         Self(by_path)
     }
 
-    /// Whether one of the grants covers `grant`. None does whose path is not at or around its path.
+    /// Whether one of the grants covers `grant`. A grant covers only paths at or below its own
+    /// path.
     pub(super) fn covers(&self, grant: &Grant) -> bool {
         let covers = |path: Option<&AbsPath>| self.0.get(&path).is_some_and(|at| at.iter().any(|it| it.covers(grant)));
         match grant.path() {
@@ -104,10 +105,10 @@ impl fmt::Display for Grant {
             Grant::Nested => f.write_str("user namespaces inside: off → on"),
             Grant::Limit { limit } => write!(f, "limit `{}`: raised to {}", limit.kind(), limit.value()),
             Grant::Variable { name } => write!(f, "variable `{}`: given to the command", escape_for_display(&name.0)),
-            Grant::OtherNames { path } => write!(f, "`{path}`: protected under this one of its names alone"),
+            Grant::OtherNames { path } => write!(f, "`{path}`: only this name of the file is protected"),
             Grant::Preset { name } => write!(f, "preset `@{name}`: on → off"),
             Grant::Create { path } => write!(f, "`{path}`: missing → created"),
-            Grant::Inject { path } => write!(f, "`{path}`: reads as something else, which is injected there"),
+            Grant::Inject { path } => write!(f, "`{path}`: the command reads another content there, which is injected"),
             Grant::Device { path } => write!(f, "device `{path}`: hidden → can be used"),
             Grant::Socket { path } => write!(f, "socket `{path}`: hidden → can be used"),
             Grant::Path { path, from, to } => write!(f, "`{path}`: {from} → {to}"),

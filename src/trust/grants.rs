@@ -68,8 +68,8 @@ impl Author<'_> {
         Some(Granted { grant, origin })
     }
 
-    /// Whether a variable with this origin is an identity that needs no consent: one of the file's
-    /// own, or the user's, which the policy without the file passes, too.
+    /// Whether a variable with this origin is an identity that needs no consent: an identity that
+    /// the file gives, or the user's identity, which the policy without the file passes, too.
     fn is_identity(&self, origin: &Origin) -> bool {
         let (before, now) = (&self.base.policy.identity, &self.full.policy.identity);
         match &now.value {
@@ -136,7 +136,7 @@ impl Author<'_> {
         self.start()
     }
 
-    /// Where the project's file names (or removes) the preset `name`.
+    /// The place at which the project's file names (or removes) the preset `name`.
     fn reference(&self, sign: &str, name: &str) -> Origin {
         openings::reference(&self.full.layers, self.layer, sign, name).unwrap_or_else(|| self.start())
     }
@@ -145,7 +145,7 @@ impl Author<'_> {
         matches!(origin, Origin::File(_)) && self.layer.source.as_ref().is_some_and(|own| origin.is_in(own))
     }
 
-    /// The file as a whole.
+    /// The start of the file: the origin of a grant for which no entry is found.
     fn start(&self) -> Origin {
         match &self.layer.source {
             Some(source) => Origin::File(Place { source: Arc::clone(source), span: 0..0 }),

@@ -2,7 +2,7 @@
 //!
 //! A repository brings its `.agent-sandbox.toml` along, and a command inside can plant one. Such a
 //! file may always tighten. To find the paths and settings that it opens, the policy is compiled
-//! again without it (`baseline`) and the two are compared at every path (`openings`). Each of them
+//! again without it (`baseline`) and the two are compared at every path (`openings`). Each opening
 //! needs the user's consent, which is recorded where no command inside can write (`record`).
 
 mod baseline;
@@ -26,7 +26,7 @@ pub use grant::{Grant, Granted};
 pub use openings::Openness;
 pub use record::{ConsentRecord, end_consent, record, records, revoke};
 
-/// A compiled policy, and what the project's own file opens in it.
+/// A compiled policy, and the openings of the project's own file in it.
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct Judged {
@@ -36,7 +36,7 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Why a run of this policy must not start. `None` if the user agreed to everything.
+    /// The reason why a run of this policy must not start. `None` if the user agreed to everything.
     pub fn refusal(&self, host: &Host) -> Option<Diagnostic> {
         missing_consent(Code::UntrustedPolicy, host, &self.compiled.layers, self.widening.as_ref()?)
     }
@@ -62,11 +62,11 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
 pub struct Widening {
     /// The file, after symlinks.
     pub file: AbsPath,
-    /// As shown to people, relative to where they are.
+    /// The name that people see, relative to their working directory.
     pub name: String,
-    /// Of the text that was compiled.
+    /// The SHA-256 of the text that was compiled.
     pub sha256: String,
-    /// Empty where it only tightens.
+    /// Empty if the file only tightens.
     pub grants: Vec<Granted>,
     /// The command with which the user agrees to exactly these grants.
     pub command: String,
@@ -126,7 +126,7 @@ fn missing<'w>(host: &Host, layers: &Layers, widening: &'w Widening) -> Option<(
             if beyond.is_empty() {
                 return None;
             }
-            ("opens more here than what you agreed to, although it has not changed".to_owned(), beyond)
+            ("opens more here than you agreed to, although it has not changed".to_owned(), beyond)
         }
     };
     Some((why, grants))

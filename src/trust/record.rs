@@ -28,7 +28,7 @@ pub struct ConsentRecord {
     version: u32,
     /// The project's file, after symlinks.
     pub file: AbsPath,
-    /// Of its content.
+    /// The SHA-256 of its content.
     pub sha256: String,
     pub grants: Vec<Grant>,
 }
@@ -55,7 +55,7 @@ pub fn record(host: &Host, layers: &Layers, widening: &Widening) -> Result<AbsPa
         Ok(()) => Ok(at),
         Err(e) => Err(Diagnostic::new(Code::TrustFailed, format!("cannot record consent in `{at}`: {}", reason(&e)))
             .help(format!(
-                "`{state}` must be a folder outside of the project that you own and that nobody else can write"
+                "`{state}` must be a folder outside of the project that you own and that no other user can write"
             ))),
     }
 }
@@ -88,7 +88,7 @@ pub fn records(host: &Host, state: &AbsPath) -> io::Result<Vec<(AbsPath, io::Res
     Ok(KIND.read_all(host, state)?.into_iter().map(found).collect())
 }
 
-/// Removes the record for `file`, whatever it holds, and returns its path; `None` if there was
+/// Removes the record for `file`, even if it is damaged, and returns its path; `None` if there was
 /// none.
 pub fn revoke(host: &Host, state: &AbsPath, file: &AbsPath) -> Result<Option<AbsPath>, Diagnostic> {
     let at = place(state, file);
@@ -96,12 +96,12 @@ pub fn revoke(host: &Host, state: &AbsPath, file: &AbsPath) -> Result<Option<Abs
         Ok(()) => Ok(Some(at)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Diagnostic::new(Code::TrustFailed, format!("cannot remove `{at}`: {}", reason(&e)))
-            .help(format!("`{state}` must be a folder that you own and that nobody else can write"))),
+            .help(format!("`{state}` must be a folder that you own and that no other user can write"))),
     }
 }
 
 /// Ends the consent to `file`, which is gone: a command could write it again. A record that cannot
-/// be used is no consent, and stays. One that cannot be read may be consent when it can.
+/// be used is no consent, and stays. A record that cannot be read now may be consent later.
 pub fn end_consent(host: &Host, layers: &Layers, file: &AbsPath) -> Result<(), Diagnostic> {
     let is_consent = match read(host, layers, file) {
         Ok(record) => record.is_some(),
@@ -115,7 +115,7 @@ pub fn end_consent(host: &Host, layers: &Layers, file: &AbsPath) -> Result<(), D
     Ok(())
 }
 
-/// Where the record for `file` is.
+/// The path of the record for `file`.
 pub(super) fn place(state: &AbsPath, file: &AbsPath) -> AbsPath {
     KIND.path(state, name_of(file))
 }

@@ -21,8 +21,8 @@ fn many() -> Tree {
     tree
 }
 
-/// The demands of SARIF 2.1.0 (OASIS, section 3) on the objects that are used here. Where the
-/// standard allows no other properties than its own, those that are used are listed.
+/// The demands of SARIF 2.1.0 (OASIS, section 3) on the objects that are used here. If the standard
+/// allows no other properties than its own, the list names the properties that are used.
 fn required_by_sarif() -> Value {
     let object = |required: &[&str], properties: Value| json!({ "type": "object", "required": required, "properties": properties, "additionalProperties": false });
     let count = json!({ "type": "integer", "minimum": 1 });

@@ -32,7 +32,7 @@ fn colors_that_are_asked_for_go_through_a_pipe() {
 
 // SPEC K2
 #[test]
-fn without_a_terminal_or_against_the_will_there_are_none() {
+fn colors_are_off_without_a_terminal_or_if_the_user_disables_them() {
     for (flags, no_color) in [(&["--color=never"] as &[&str], None), (&[], None), (&[], Some("1"))] {
         let ran = explained(flags, no_color);
         assert!(!has_color(&ran.out) && !has_color(&ran.err), "{flags:?}: {ran:?}");
@@ -65,7 +65,7 @@ fn a_terminal_gets_colours_unless_the_user_disables_them() {
 /// Also of help and of mistakes, which are shown before the words are understood.
 // SPEC K2
 #[test]
-fn help_and_mistakes_obey_as_well() {
+fn help_and_mistakes_obey_the_color_flag() {
     let place = Place::in_tmp();
     let ran = |words: &[&str]| Ran::of(&place.agent_sandbox().args(words).output().unwrap());
     assert!(has_color(&ran(&["--color=always", "--help"]).out));

@@ -131,7 +131,8 @@ fn a_diff_that_fails_names_the_operand_and_the_reason() {
     let allowed = run(&place, ["diff", "--allow-missing", "git:HEAD"]);
     assert_eq!(allowed.code, Some(0));
     assert!(allowed.out.contains("note: there is no `.agent-sandbox.toml` at `git:HEAD`"), "{}", allowed.out);
-    // Not the same as a revision without the file: that would stand for a policy.
+    // Not the same as a revision without the file, which would mean a policy without a project
+    // file.
     says(&["diff", "--allow-missing", "git:^HEAD"], "no-comparison", "cannot read the files of `git:^HEAD`");
     let bare = self::place();
     let ran = run(&bare, ["diff", "git:HEAD"]);

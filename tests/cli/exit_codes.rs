@@ -119,7 +119,7 @@ fn check_is_0_or_1() {
 }
 
 #[test]
-fn the_question_where_we_are_is_0_inside_and_1_outside() {
+fn the_flag_inside_exits_with_0_inside_and_1_outside() {
     // `--check` is its old name.
     for flag in ["--inside", "--check"] {
         let outside = ran([flag]);

@@ -76,7 +76,7 @@ fn the_change_that_gives_more_access_is_named() {
             "`rw = [{ path = \".git/hooks/\", if-missing = \"create\" }]` in `[filesystem]` creates a folder; create a file yourself first",
         ),
         (".git/config", "`rw = [\".git/config\"]` in `[filesystem]`: the command then changes the host's file"),
-        (".agent-sandbox.toml", "no rule does: this is agent-sandbox's own"),
+        (".agent-sandbox.toml", "no rule opens this path: it belongs to agent-sandbox"),
         ("/tmp/x", "`tmp = \"host\"` in `[filesystem]`"),
         ("/dev/null", "none"),
     ] {
@@ -266,7 +266,7 @@ fn the_fate_of_a_variable_is_explained_without_its_value() {
            rule    OPENAI_API_KEY  [@agents]\n  \
            source  Codex, \"Authentication\" and \"Non-interactive mode\"\n\n\
          DISPLAY: unset (the command does not get it)\n  \
-           now     you do not have it: this is what would become of it\n  \
+           now     you do not have this variable: the answer says whether the command would get it\n  \
            rule    the display sees your keys and your screen\n  \
            open    `pass = [\"DISPLAY\"]` in `[env]`; in a project's file this needs consent\n\n\
          HOME: passed (the command gets your value)\n  \

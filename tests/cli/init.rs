@@ -59,7 +59,7 @@ fn a_link_is_not_followed() {
 }
 
 #[test]
-fn it_is_written_to_the_root_of_the_project() {
+fn the_file_is_written_to_the_root_of_the_project() {
     let place = Place::in_tmp();
     place.write("home/code/project/.git/HEAD", "ref: refs/heads/main\n");
     place.write("home/code/project/src/main.rs", "");

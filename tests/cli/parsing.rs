@@ -215,7 +215,7 @@ const FLAGS: [&[&str]; 19] = [
     &["--exec"],
     &["--no-placeholders"],
 ];
-/// Those that say what the policy is, and those that among these choose the file.
+/// The number of flags about the policy, and of those, the flags that choose the file.
 const OF_THE_POLICY: usize = 12;
 const CHOOSING_THE_FILE: usize = 2;
 

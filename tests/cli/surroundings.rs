@@ -205,7 +205,7 @@ fn a_flag_that_does_nothing_is_pointed_out_once() {
     // A path that the command can create itself need not exist, and one finding about a rule is
     // enough.
     assert_eq!(said(&["--rw", "made-inside", "--exclude", "there", "--", "true"]), "");
-    // Where the command cannot make it, it would only find a read-only file system.
+    // If the command cannot make the folder, it would only find a read-only file system.
     let closed = said(&["--rw", "../elsewhere", "--", "true"]);
     assert!(
         closed.starts_with("warning[unused-rule]: `../elsewhere` does not exist, so nothing is opened\n"),

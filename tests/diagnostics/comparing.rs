@@ -1,4 +1,4 @@
-//! Why two policies are not compared.
+//! The reasons why two policies are not compared.
 
 use std::ffi::OsStr;
 

@@ -268,7 +268,7 @@ fn argv(tree: &Tree, session: &Session, command: &[OsString]) -> (Compiled, Argv
     (compiled, argv)
 }
 
-/// Why it does not start.
+/// The reason why it does not start.
 fn refused(tree: &Tree, session: &Session, command: &[OsString]) -> Diagnostic {
     let (compiled, argv) = argv(tree, session, command);
     launch::ready(&tree.host(), session, &compiled, &argv).unwrap_err()

@@ -79,7 +79,7 @@ fn refusal(tree: &Tree) -> Diagnostic {
     judged.refusal(&tree.host()).unwrap()
 }
 
-/// Where it was recorded.
+/// Records the consent, and returns the path of the record.
 fn agree(tree: &Tree) -> String {
     let judged = judged(tree);
     trust::record(&tree.host(), &judged.compiled.layers, &judged.widening.unwrap()).unwrap().to_string()

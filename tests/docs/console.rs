@@ -1,9 +1,9 @@
 //! Every `console` block of the documents shows the output of a real run.
 //!
 //! A block has one or more examples: a line `$ COMMAND`, and its output. In the output a line `…`
-//! stands for any number of lines, and `…` inside a line for any text. `sh` blocks show commands
-//! without output. `DOCS_UPDATE=1 cargo test --test docs console` writes the output of blocks that
-//! leave nothing out anew.
+//! matches any number of lines, and `…` inside a line any text. `sh` blocks show commands without
+//! output. `DOCS_UPDATE=1 cargo test --test docs console` writes the output of blocks that leave
+//! nothing out anew.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -15,11 +15,11 @@ use super::{document, documents, top};
 
 /// Examples that no test runs, by the beginning of the command, with the reason.
 const EXCEPTIONS: [(&str, &str); 2] = [
-    ("agent-sandbox doctor", "its answers depend on the machine; `the_doctor_asks_what_is_shown`"),
+    ("agent-sandbox doctor", "its answers depend on the machine; `each_documented_line_of_doctor_is_in_a_real_run`"),
     ("agent-sandbox -- claude mcp add", "needs Claude Code; scripts/test-agents runs it"),
 ];
 
-/// How the output of an example is compared.
+/// The way in which the output of an example is compared.
 #[derive(Clone, Copy)]
 enum Compare {
     Text,
@@ -297,7 +297,7 @@ fn sh_blocks_show_no_output() {
 
 /// Each line of the documented answer asks about something that a real run asks about, too.
 #[test]
-fn the_doctor_asks_what_is_shown() {
+fn each_documented_line_of_doctor_is_in_a_real_run() {
     let output = Place::in_tmp().agent_sandbox().arg("doctor").output().unwrap();
     let subject = |line: &str| {
         let subject = line.get(9..)?.split("  ").next()?.trim().to_owned();

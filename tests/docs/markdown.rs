@@ -5,7 +5,7 @@ pub struct Block {
     /// The word after the fence: `toml`, `text`.
     pub language: String,
     pub text: String,
-    /// Of the opening fence, from 1.
+    /// The line of the opening fence, from 1.
     pub line: usize,
 }
 

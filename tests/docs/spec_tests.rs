@@ -1,4 +1,4 @@
-//! Each rule of SPEC.md is held by a test. A test names its rules in a comment directly above it,
+//! Each rule of SPEC.md has a test. A test names its rules in a comment directly above it,
 //! `// SPEC P11, R5`; a golden case does so in its `tree`, `# SPEC P11, R5`. docs/spec-tests.md
 //! lists the tests of each rule, and is rendered from these comments.
 
@@ -155,7 +155,7 @@ fn test_at<'t>(lines: &[&'t str], listed: &BTreeSet<&str>) -> Option<&'t str> {
     }
 }
 
-/// The words in calls of macros that stand at the left margin. Such a macro makes tests of the
+/// The words in calls of macros that begin at the left margin. Such a macro makes tests of the
 /// functions that it lists.
 fn listed(text: &str) -> BTreeSet<&str> {
     let mut listed = BTreeSet::new();

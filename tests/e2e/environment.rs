@@ -109,7 +109,7 @@ fn variables_that_lead_to_the_host_are_unset(place: &Place) {
     }
 }
 
-/// Where uv is on PATH, and not over the caller's own value.
+/// The variable is set if uv is on PATH and the caller has no value of its own.
 // SPEC P14
 fn a_preset_sets_variables_for_programs_that_are_here(place: &Place) {
     let presets = |entries: &str| {

@@ -16,7 +16,7 @@ for_both!(
     without_git_or_an_identity_nothing_is_set,
     the_identity_of_the_repository_counts,
     asking_for_the_identity_runs_no_program_of_the_repository,
-    a_setting_that_never_ends_keeps_no_run_from_starting,
+    a_settings_file_that_blocks_readers_does_not_stop_a_run,
     no_value_of_an_identity_is_in_the_arguments,
 );
 
@@ -155,7 +155,7 @@ fn asking_for_the_identity_runs_no_program_of_the_repository(place: &Place) {
 }
 
 // SPEC U1
-fn a_setting_that_never_ends_keeps_no_run_from_starting(place: &Place) {
+fn a_settings_file_that_blocks_readers_does_not_stop_a_run(place: &Place) {
     prepare(place);
     succeeded(place.command("mkfifo").arg(place.home().join("fifo")).output().unwrap());
     place.write("home/.gitconfig", "[include]\npath = fifo\n[user]\nname = Ada\n");

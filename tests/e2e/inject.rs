@@ -19,11 +19,11 @@ everywhere!(
     a_killed_run_leaves_nothing_for_long,
     two_runs_read_different_files_at_one_target,
     verify_and_the_model_know_injections,
-    without_the_guard_it_is_the_same,
+    injections_are_the_same_without_the_guard,
 );
 for_both!(
     an_injection_outside_of_the_project_needs_consent,
-    git_of_the_host_and_inside_see_nothing_of_it,
+    git_on_the_host_and_inside_ignores_injected_files,
     a_fifo_is_refused_and_not_waited_for,
     a_large_file_is_not_copied,
     a_source_that_the_host_replaces_stays_what_it_was,
@@ -181,7 +181,7 @@ fn verify_and_the_model_know_injections(place: &Place) {
 }
 
 // SPEC J1
-fn without_the_guard_it_is_the_same(place: &Place) {
+fn injections_are_the_same_without_the_guard(place: &Place) {
     policy(place, "exclude = ['.env']\n[[inject]]\nfrom = 'other'\nto = '.env'\n[[inject]]\ntext = 'x'\nto = 'new'\n");
     write(place, ".env", "secret");
     write(place, "other", "harmless");
@@ -195,7 +195,7 @@ fn an_injection_outside_of_the_project_needs_consent(place: &Place) {
     write(place, ".agent-sandbox.toml", "[[inject]]\ntext = 'mine'\nto = '~/.claude/CLAUDE.md'\n");
     let output = run(place, &["--", "true"]);
     failed(&output, 125, "error[untrusted-policy]");
-    assert!(stderr(&output).contains(".claude/CLAUDE.md`: reads as something else, which is injected there"));
+    assert!(stderr(&output).contains(".claude/CLAUDE.md`: the command reads another content there, which is injected"));
     place.trust();
     assert_eq!(shell(place, "cat ~/.claude/CLAUDE.md"), "mine");
     // An injection in the project needs no consent.
@@ -204,7 +204,7 @@ fn an_injection_outside_of_the_project_needs_consent(place: &Place) {
 }
 
 // SPEC J6
-fn git_of_the_host_and_inside_see_nothing_of_it(place: &Place) {
+fn git_on_the_host_and_inside_ignores_injected_files(place: &Place) {
     outside(place, &place.project(), "git init -q; echo x >x; git add x; git commit -qm first");
     let inject = "[[inject]]\nfrom = 'x'\nto = 'CLAUDE.md'\n[[inject]]\nfrom = 'x'\nto = '.claude/skills/a/SKILL.md'\n";
     place.write("home/.config/agent-sandbox/config.toml", inject);

@@ -58,11 +58,11 @@ everywhere!(
     ro_around_rw_cannot_be_changed,
     ro_inside_exclude_cannot_be_changed,
     the_home_cannot_be_changed,
-    an_excluded_folder_shows_and_takes_nothing,
-    exclude_around_rw_shows_and_takes_nothing,
-    a_folder_between_exclude_and_rw_shows_and_takes_nothing,
+    an_excluded_folder_can_be_neither_read_nor_changed,
+    exclude_around_rw_can_be_neither_listed_nor_changed,
+    a_folder_between_exclude_and_rw_can_be_neither_listed_nor_changed,
     read_only_files_in_a_writable_folder_cannot_be_changed,
-    excluded_files_in_a_writable_folder_show_and_take_nothing,
+    excluded_files_in_a_writable_folder_can_be_neither_read_nor_changed,
 );
 
 fn a_folder_of_the_project_is_as_without_a_sandbox(place: &Place) {
@@ -103,17 +103,17 @@ fn the_home_cannot_be_changed(place: &Place) {
 }
 
 // SPEC B3
-fn an_excluded_folder_shows_and_takes_nothing(place: &Place) {
+fn an_excluded_folder_can_be_neither_read_nor_changed(place: &Place) {
     changes_nothing(place, "a/hidden", "closed", "exclude = ['a/hidden']");
 }
 
-fn exclude_around_rw_shows_and_takes_nothing(place: &Place) {
+fn exclude_around_rw_can_be_neither_listed_nor_changed(place: &Place) {
     fs::create_dir_all(place.project().join("a/hidden/rw")).unwrap();
     changes_nothing(place, "a/hidden", "search", "exclude = ['a/hidden']\nrw = ['a/hidden/rw']");
 }
 
 // SPEC B3
-fn a_folder_between_exclude_and_rw_shows_and_takes_nothing(place: &Place) {
+fn a_folder_between_exclude_and_rw_can_be_neither_listed_nor_changed(place: &Place) {
     fs::create_dir_all(place.project().join("a/hidden/deep/rw")).unwrap();
     changes_nothing(place, "a/hidden/deep", "between", "exclude = ['a/hidden']\nrw = ['a/hidden/deep/rw']");
 }
@@ -123,7 +123,7 @@ fn read_only_files_in_a_writable_folder_cannot_be_changed(place: &Place) {
 }
 
 // SPEC B4
-fn excluded_files_in_a_writable_folder_show_and_take_nothing(place: &Place) {
+fn excluded_files_in_a_writable_folder_can_be_neither_read_nor_changed(place: &Place) {
     changes_no_file(place, "files", "hidden-files", "exclude = ['files/*']");
 }
 

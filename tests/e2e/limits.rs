@@ -165,7 +165,7 @@ fn a_lower_limit_of_the_caller_stays(place: &Place) {
 #[test]
 fn without_a_process_for_the_output_nothing_runs_and_nothing_stays() {
     let place = Place::outside_tmp();
-    // With the presets, placeholders stand at that moment.
+    // With the presets, there are placeholders at that moment.
     place.write("home/.config/agent-sandbox/config.toml", "[limits]\noutput = '1M'\n");
     let names =
         || -> BTreeSet<_> { fs::read_dir(place.project()).unwrap().map(|entry| entry.unwrap().file_name()).collect() };

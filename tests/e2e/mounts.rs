@@ -22,8 +22,8 @@ for_root!(
     a_socket_in_a_closed_folder_of_our_own_is_not_left_open,
 );
 
-/// Of another user, in a folder that is closed to others: outside, root sees it, and inside, no
-/// process does.
+/// The socket of another user, in a folder that is closed to others: outside, root sees it, and
+/// inside, no process does.
 fn a_socket_where_root_may_not_go_without_capabilities_is_no_trouble(place: &Place) {
     policy(place, "");
     let closed = place.home().join("of-another-user");

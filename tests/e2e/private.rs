@@ -30,7 +30,7 @@ for_both!(
     without_a_state_folder_it_is_read_only_with_a_warning,
     a_file_that_is_too_large_is_read_only_with_a_warning,
     a_killed_run_loses_nothing,
-    the_host_sees_nothing_of_it,
+    the_git_folder_of_the_host_stays_unchanged,
     audit_forms_change_no_copy_and_no_file_of_the_host,
     a_state_folder_that_a_rule_names_does_not_keep_a_run_from_starting,
     a_lock_that_a_killed_git_left_is_removed,
@@ -406,7 +406,7 @@ fn a_killed_run_loses_nothing(place: &Place) {
 
 /// A watcher of the project, and git, see neither the copies nor a change of a file that did not
 /// change.
-fn the_host_sees_nothing_of_it(place: &Place) {
+fn the_git_folder_of_the_host_stays_unchanged(place: &Place) {
     repository(place);
     let looked = || {
         let git = place.project().join(".git");
@@ -690,7 +690,8 @@ fn the_hosts_own_change_in_a_protected_file_is_no_finding(place: &Place) {
     for name in ["started", "go"] {
         fs::remove_file(place.project().join(name)).unwrap();
     }
-    // A rename takes the mount off. Nobody can tell the user's change from one of the command.
+    // A rename takes the mount off. No program can tell a change of the user from a change of the
+    // command.
     let waiting = Waiting::start(crate::sandbox::sandbox(place), place.project(), "true");
     git(place, &["config", "core.fsmonitor", "mine"]);
     let said = waiting.finish();

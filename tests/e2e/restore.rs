@@ -404,8 +404,8 @@ fn without_a_supervisor_nothing_is_covered_again(place: &Place) {
     }
 }
 
-/// A command can create any number of such directories. Those near the root are watched all the
-/// same.
+/// A command can create any number of such directories. The directories near the root are watched
+/// all the same.
 // SPEC Y5
 fn beyond_the_watched_directories_a_warning_says_so(place: &Place) {
     write(place, ".env", "original");

@@ -1,5 +1,4 @@
-//! The printed script removes the placeholders that it creates, in whatever way it ends, and
-//! nothing else.
+//! The printed script removes the placeholders that it creates, however it ends, and nothing else.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +14,7 @@ use crate::support::{Place, stderr, stdout};
 
 for_both!(
     a_script_that_is_interrupted_leaves_nothing,
-    a_script_that_alone_is_told_to_end_waits_for_the_command,
+    a_signal_to_the_script_alone_waits_for_the_command,
     a_script_removes_only_files_that_it_created,
     a_script_ends_as_the_command_did,
     a_script_gives_its_input_to_the_command,
@@ -82,7 +81,7 @@ fn a_script_that_is_interrupted_leaves_nothing(place: &Place) {
 }
 
 // SPEC M9
-fn a_script_that_alone_is_told_to_end_waits_for_the_command(place: &Place) {
+fn a_signal_to_the_script_alone_waits_for_the_command(place: &Place) {
     for stages in STAGES {
         print(place, stages, "echo started; cat; exit 7");
         let before = names(&place.project());

@@ -165,7 +165,7 @@ fn root_is_allowed_in_a_container_and_in_ci(place: &Place) {
     }
 }
 
-/// `scripts/run -- echo hello` in a checkout that is built already: the stub stands for cargo.
+/// `scripts/run -- echo hello` in a checkout that is built already: the stub replaces cargo.
 // SPEC S3
 fn the_first_command_of_the_readme_works_for_root_in_a_container(place: &Place) {
     policy(place, "");

@@ -31,7 +31,7 @@ for_both!(
     the_end_of_input_passes_through,
     no_process_is_left_after_the_run,
     a_caller_outside_our_namespace_of_processes_is_no_trouble,
-    without_supervision_it_is_bwrap_that_the_caller_sees,
+    without_supervision_the_caller_gets_the_exit_code_of_bwrap,
 );
 
 /// Scenes of `terminal.py`.
@@ -424,7 +424,7 @@ fn a_caller_outside_our_namespace_of_processes_is_no_trouble(place: &Place) {
 }
 
 // SPEC S12
-fn without_supervision_it_is_bwrap_that_the_caller_sees(place: &Place) {
+fn without_supervision_the_caller_gets_the_exit_code_of_bwrap(place: &Place) {
     policy(place, "");
     for (script, code) in [("exit 3", 3), ("kill -TERM $$", 143)] {
         assert_eq!(run(place, &["--exec", "--", "sh", "-c", script]).status.code(), Some(code));

@@ -149,7 +149,7 @@ fn consent_does_not_follow_a_link_to_somewhere_else(place: &Place) {
     place.give_away();
     refused(place);
     let said = stderr(&run(place, &["--", "true"]));
-    assert!(said.contains("opens more here than what you agreed to"), "{said}");
+    assert!(said.contains("opens more here than you agreed to"), "{said}");
     assert!(
         said.contains("/other`: read-only → writable (.agent-sandbox.toml:2:7)") && !said.contains("/data`"),
         "{said}"

@@ -1,5 +1,5 @@
 //! Placeholders at blocked paths: the command cannot create these paths, and the placeholders are
-//! gone after the run, in whatever way it ends. Also the reports after a run.
+//! gone after the run, however it ends. Also the reports after a run.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -476,7 +476,7 @@ fn changed_commands_in_mixed_state_are_reported(place: &Place) {
     let set = |text: &str| run(place, &["--", "sh", "-c", &format!("printf %s '{text}' >~/.claude.json")]);
     assert_eq!(stderr(&set(r#"{ "numStartups": 2 }"#)), "");
     let said = stderr(&set(r#"{ "mcpServers": { "x": { "command": "evil-thing" } } }"#));
-    assert!(said.contains("warning[commands-changed]: the run changed what an agent obeys in `"), "{said}");
+    assert!(said.contains("warning[commands-changed]: the run changed settings that an agent obeys in `"), "{said}");
     assert!(said.contains("= note: `mcpServers`: programs that it starts"), "{said}");
     assert!(!said.contains("evil-thing"), "{said}");
 }

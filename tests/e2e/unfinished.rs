@@ -18,7 +18,8 @@ const BLOCKED: &str =
 fn placeholders_in_a_closed_folder_are_removed_by_the_next_start() {
     crate::situations::as_user(Place::outside_tmp, |place| {
         closed(place);
-        // Of another project: a folder that cannot be searched cannot be protected.
+        // The folder belongs to another project: a folder that cannot be searched cannot be
+        // protected.
         let other = place.home().join("code/other");
         fs::create_dir(&other).unwrap();
         place.give_away();
@@ -94,7 +95,11 @@ fn closed(place: &Place) {
     prepare(place);
     let ended = run(place, &["--", "chmod", "000", "folder"]);
     assert!(stderr(&ended).contains(&stuck(place, "folder/a/f.json")), "{}", stderr(&ended));
-    assert!(stderr(&ended).contains("the next start removes it, or `agent-sandbox sweep`"), "{}", stderr(&ended));
+    assert!(
+        stderr(&ended).contains("the next start or `agent-sandbox sweep` then removes the placeholder"),
+        "{}",
+        stderr(&ended)
+    );
     assert_eq!((succeeded(ended), journals(place)), (String::new(), 1));
     assert!(!place.project().join("other").exists());
 }

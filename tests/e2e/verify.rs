@@ -81,7 +81,7 @@ fn finds(place: &Place, script: &str, flags: &[&str], expected: &[String]) {
     assert_eq!(wrong(&answer), expected, "{flags:?}");
     assert_eq!((code, &answer["holds"]), (1, &Value::Bool(false)));
     let text = stdout(&with_bwrap(place, script, &[flags, &["verify"]].concat()));
-    assert!(text.contains("MISMATCH\n") && text.contains("the kernel does not do what the policy says"), "{text}");
+    assert!(text.contains("MISMATCH\n") && text.contains("the kernel does not behave as the policy says"), "{text}");
 }
 
 /// A repository with secrets.

@@ -100,7 +100,8 @@ fn changing_what_is_run_from_caches_and_agents(scene: &Scene) -> Verdict {
     change(scene, CACHES_AND_AGENTS.iter().map(|path| scene.home().join(path)).collect())
 }
 
-/// Of editors that this user works with; and of all tools with `@autorun-strict`.
+/// Makes folders of editors that this user works with, and with `@autorun-strict` folders of all
+/// tools.
 // SPEC A13
 fn making_folders_that_are_obeyed(scene: &Scene) -> Verdict {
     let editors = [".vscode/tasks.json", ".idea/workspace.xml", ".zed/tasks.json", ".cursor/mcp.json"];

@@ -1,5 +1,5 @@
-//! Limits that only a cgroup enforces, with a systemd user manager of the test's own. Where the
-//! kernel gives it no controller, the product must start nothing.
+//! Limits that only a cgroup enforces, with a systemd user manager of the test's own. If the kernel
+//! gives the cgroup no controller, the product must start nothing.
 
 use std::fs;
 use std::process::Command;

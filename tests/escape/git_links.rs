@@ -193,20 +193,20 @@ fn linking_to_a_planted_repository_in_a_cache_without_a_report(scene: &Scene) ->
 
 // SPEC R11, A11
 fn replacing_a_commit_without_a_report(scene: &Scene) -> Verdict {
-    told(scene, "replaced", "since this run git shows another history by `refs/replace/")
+    told(scene, "replaced", "since this run git shows another history, because of `refs/replace/")
 }
 
 // SPEC R11
 fn replacing_a_commit_in_packed_refs_without_a_report(scene: &Scene) -> Verdict {
-    told(scene, "replaced-packed", "since this run git shows another history by `refs/replace/")
+    told(scene, "replaced-packed", "since this run git shows another history, because of `refs/replace/")
 }
 
 // SPEC R11
 fn cutting_the_history_by_a_graft_without_a_report(scene: &Scene) -> Verdict {
-    told(scene, "grafted", "since this run git shows another history by `info/grafts")
+    told(scene, "grafted", "since this run git shows another history, because of `info/grafts")
 }
 
 // SPEC R11
 fn cutting_the_history_as_shallow_without_a_report(scene: &Scene) -> Verdict {
-    told(scene, "shallow", "since this run git shows another history by `shallow")
+    told(scene, "shallow", "since this run git shows another history, because of `shallow")
 }

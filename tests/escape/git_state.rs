@@ -1,5 +1,5 @@
 //! Making git on the host write, delete, copy or commit files that the command cannot reach, by
-//! files in a git directory that git believes without a look.
+//! files in a git directory that git does not check.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ for_everybody!("git-state":
     // SPEC R16
     writing_a_file_by_the_index_of_a_submodule,
     // SPEC R16
-    forging_the_index_of_a_submodule_that_is_not_checked_out_without_a_word,
+    forging_the_index_of_a_submodule_that_is_not_checked_out_without_a_report,
     // SPEC R16
     deleting_a_file_by_an_index,
     // SPEC R16
@@ -55,15 +55,15 @@ for_everybody!("git-state":
     // SPEC R16
     committing_a_folder_that_no_difference_shows,
     // SPEC R16
-    leading_to_other_objects_without_a_word,
+    leading_git_to_other_objects_without_a_report,
     // SPEC R16
-    naming_a_table_of_refs_elsewhere_without_a_word,
+    naming_a_table_of_refs_elsewhere_without_a_report,
 );
 for_everybody!("nested-repositories":
     // SPEC R11
-    hiding_a_missing_file_without_a_word,
+    hiding_a_missing_file_without_a_report,
     // SPEC R11
-    hiding_a_missing_file_as_unchanged_without_a_word,
+    hiding_a_missing_file_as_unchanged_without_a_report,
     // SPEC R15
     writing_a_pointer_elsewhere,
     // SPEC R15
@@ -226,28 +226,28 @@ fn told(scene: &Scene, way: &str, word: &str) -> Verdict {
     Verdict::broken_if(!said.contains(word), said)
 }
 
-fn hiding_a_missing_file_without_a_word(scene: &Scene) -> Verdict {
+fn hiding_a_missing_file_without_a_report(scene: &Scene) -> Verdict {
     repository(scene);
     told(scene, "skipped", "git does not show that files are missing: `.envrc`")
 }
 
-fn hiding_a_missing_file_as_unchanged_without_a_word(scene: &Scene) -> Verdict {
+fn hiding_a_missing_file_as_unchanged_without_a_report(scene: &Scene) -> Verdict {
     repository(scene);
     told(scene, "assumed", "git does not show that files are missing: `.envrc`")
 }
 
-fn forging_the_index_of_a_submodule_that_is_not_checked_out_without_a_word(scene: &Scene) -> Verdict {
+fn forging_the_index_of_a_submodule_that_is_not_checked_out_without_a_report(scene: &Scene) -> Verdict {
     with_a_submodule_that_is_not_checked_out(scene);
     told(scene, "module-alone", "/.git/modules/sub/index` names `../../../.bashrc`")
 }
 
-fn leading_to_other_objects_without_a_word(scene: &Scene) -> Verdict {
+fn leading_git_to_other_objects_without_a_report(scene: &Scene) -> Verdict {
     repository(scene);
     told(scene, "alternates", "since this run git takes objects from")
 }
 
 /// Git 2.39 has no such tables.
-fn naming_a_table_of_refs_elsewhere_without_a_word(scene: &Scene) -> Verdict {
+fn naming_a_table_of_refs_elsewhere_without_a_report(scene: &Scene) -> Verdict {
     scene.policy(crate::scene::DEFAULTS, "");
     scene.host(&["git", "init", "-q", "--ref-format=reftable"]);
     told(scene, "tables", "names tables outside of its folder")

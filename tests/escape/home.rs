@@ -91,7 +91,7 @@ fn reading_what_is_beside_the_home(scene: &Scene) -> Verdict {
     seen(scene, ran.out, 2)
 }
 
-/// Pins stand on a bind of the project, because a minimal base has no root of the host.
+/// Pins are made on a bind of the project, because a minimal base has no root of the host.
 // SPEC O6
 fn moving_git_away_in_a_minimal_base(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "base = 'minimal'");

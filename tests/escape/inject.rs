@@ -12,10 +12,10 @@ everywhere!("secrets-preset": reading_the_siblings_of_an_injected_file);
 everywhere!("injected-sources": injecting_a_hidden_file, injecting_a_folder_with_a_hidden_file);
 everywhere!("injected-ignored":
     committing_an_injected_text,
-    committing_one_in_a_nested_repository,
-    committing_one_where_the_list_of_ignored_files_is_a_link,
-    committing_one_that_gitignore_takes_out,
-    committing_one_of_two_in_linked_work_trees,
+    committing_an_injection_in_a_nested_repository,
+    committing_an_injection_where_the_list_of_ignored_files_is_a_link,
+    committing_an_injection_that_gitignore_includes_again,
+    committing_one_of_two_injections_in_linked_work_trees,
 );
 everywhere!("project-markers": raising_the_root_of_another_run);
 everywhere!("injected-untracked": committing_an_injection_over_a_tracked_file);
@@ -111,7 +111,7 @@ fn committing_an_injected_text(scene: &Scene) -> Verdict {
 }
 
 // SPEC J6
-fn committing_one_in_a_nested_repository(scene: &Scene) -> Verdict {
+fn committing_an_injection_in_a_nested_repository(scene: &Scene) -> Verdict {
     repository(scene, ".");
     repository(scene, "sub");
     scene.policy(DEFAULTS, "[[inject]]\ntext = 'injected'\nto = 'sub/CLAUDE.md'");
@@ -120,7 +120,7 @@ fn committing_one_in_a_nested_repository(scene: &Scene) -> Verdict {
 
 /// Nothing can be mounted on such a list, so nothing is injected.
 // SPEC J6
-fn committing_one_where_the_list_of_ignored_files_is_a_link(scene: &Scene) -> Verdict {
+fn committing_an_injection_where_the_list_of_ignored_files_is_a_link(scene: &Scene) -> Verdict {
     repository(scene, ".");
     scene.write("ignored", "");
     scene.host(&["ln", "-sf", "../../ignored", ".git/info/exclude"]);
@@ -130,7 +130,7 @@ fn committing_one_where_the_list_of_ignored_files_is_a_link(scene: &Scene) -> Ve
 
 /// A `.gitignore` outranks git's list, where the injected path is named.
 // SPEC J4
-fn committing_one_that_gitignore_takes_out(scene: &Scene) -> Verdict {
+fn committing_an_injection_that_gitignore_includes_again(scene: &Scene) -> Verdict {
     repository(scene, ".");
     scene.write(".gitignore", "*.local\n!CLAUDE.*\n");
     scene.policy(DEFAULTS, "[[inject]]\ntext = 'injected'\nto = 'docs/CLAUDE.md'");
@@ -139,7 +139,7 @@ fn committing_one_that_gitignore_takes_out(scene: &Scene) -> Verdict {
 
 /// Both work trees read one list, at which one file can be mounted.
 // SPEC J6
-fn committing_one_of_two_in_linked_work_trees(scene: &Scene) -> Verdict {
+fn committing_one_of_two_injections_in_linked_work_trees(scene: &Scene) -> Verdict {
     repository(scene, ".");
     scene.host(&["git", "worktree", "add", "-q", "wt"]);
     scene.write(".git/info/exclude", "/wt\n");

@@ -18,13 +18,13 @@ everywhere!("placeholders":
 everywhere!("git-preset": creating_the_missing_hooks_folder);
 
 everywhere!("closed-mounts,own-names,own-writes":
-    creating_what_a_sandbox_that_has_ended_had_blocked,
-    creating_that_with_a_file_open_for_writing,
+    creating_a_path_that_an_ended_sandbox_blocked,
+    creating_a_path_that_an_ended_sandbox_blocked_with_a_file_open_for_writing,
 );
 
 everywhere!("own-names,own-writes": creating_what_a_sandbox_had_blocked_that_was_killed);
 // Each of the two mitigations holds without the other.
-everywhere!("own-names,own-writes,closed-mounts": creating_it_from_a_sandbox_that_blocks_nothing);
+everywhere!("own-names,own-writes,closed-mounts": creating_a_blocked_path_from_a_sandbox_that_blocks_nothing);
 
 fn planted(scene: &Scene, path: &str) -> bool {
     fs::read(scene.project().join(path)).is_ok_and(|bytes| bytes == PLANTED.as_bytes())
@@ -94,12 +94,12 @@ fn creating_what_a_killed_run_protected(scene: &Scene) -> Verdict {
 }
 
 // SPEC M10, A2
-fn creating_what_a_sandbox_that_has_ended_had_blocked(scene: &Scene) -> Verdict {
+fn creating_a_path_that_an_ended_sandbox_blocked(scene: &Scene) -> Verdict {
     lending(scene, "alone")
 }
 
 // SPEC M10, A2
-fn creating_that_with_a_file_open_for_writing(scene: &Scene) -> Verdict {
+fn creating_a_path_that_an_ended_sandbox_blocked_with_a_file_open_for_writing(scene: &Scene) -> Verdict {
     lending(scene, "with-a-writer")
 }
 
@@ -153,7 +153,7 @@ fn creating_what_a_sandbox_had_blocked_that_was_killed(scene: &Scene) -> Verdict
 
 /// The other sandbox has no placeholders of its own.
 // SPEC C13, A2
-fn creating_it_from_a_sandbox_that_blocks_nothing(scene: &Scene) -> Verdict {
+fn creating_a_blocked_path_from_a_sandbox_that_blocks_nothing(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "rw = ['~/shared']\nro = [{ path = '.vscode/', if-missing = 'block' }]");
     let shared = scene.home().join("shared");
     scene.write_home("code/other/.vscode/settings.json", "{}");

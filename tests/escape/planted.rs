@@ -62,10 +62,10 @@ for_everybody!("nested-repositories":
     replacing_the_link_to_the_hooks,
     replacing_the_link_to_a_program,
     replacing_the_folder_of_the_link_to_the_hooks,
-    planting_one_that_each_process_finds_elsewhere,
-    changing_one_that_an_earlier_run_made,
+    planting_a_repository_behind_a_link_into_proc,
+    changing_a_repository_that_an_earlier_run_made,
 );
-for_user!("nested-repositories": planting_one_in_a_project_that_cannot_be_listed);
+for_user!("nested-repositories": planting_a_repository_in_a_project_that_cannot_be_listed);
 for_everybody!("git-preset,nested-repositories": replacing_a_link_to_hooks_that_are_not_there);
 
 macro_rules! attacks {
@@ -197,7 +197,7 @@ fn planting_a_repository_in_a_subfolder_without_a_report(scene: &Scene) -> Verdi
 
 /// Root lists every folder.
 // SPEC R11
-fn planting_one_in_a_project_that_cannot_be_listed(scene: &Scene) -> Verdict {
+fn planting_a_repository_in_a_project_that_cannot_be_listed(scene: &Scene) -> Verdict {
     let verdict = told(scene, "beside-closed", "repositories that this run made in");
     scene.host(&["chmod", "755", "."]);
     verdict
@@ -223,13 +223,13 @@ fn replacing_the_link_to_a_program(scene: &Scene) -> Verdict {
 }
 
 // SPEC R5
-fn planting_one_that_each_process_finds_elsewhere(scene: &Scene) -> Verdict {
+fn planting_a_repository_behind_a_link_into_proc(scene: &Scene) -> Verdict {
     repository(scene);
     judged(scene, &[], &["by-proc"], &COMMIT)
 }
 
 // SPEC R11
-fn changing_one_that_an_earlier_run_made(scene: &Scene) -> Verdict {
+fn changing_a_repository_that_an_earlier_run_made(scene: &Scene) -> Verdict {
     repository(scene);
     scene.attack("planted.sh", &["clean-beside"]).completed();
     let said = scene.attack("planted.sh", &["evil-beside"]).completed().err;

@@ -361,7 +361,7 @@ fn a_copy_that_is_no_ordinary_file_is_set_aside() {
         ("fifo", "", "it is no regular file"),
         ("large", "", "it is larger than 1 MiB"),
         ("hard-link", "", "it has another name"),
-        ("folder", "~/.ssh", "its folder is no folder"),
+        ("folder", "~/.ssh", "the folder of the copy is not a directory"),
         ("closed-folder", "", "it cannot be read"),
         ("closed", "", "cannot be"),
         ("unparsable", "", "it cannot be parsed"),

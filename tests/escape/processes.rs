@@ -32,7 +32,7 @@ fn reading_through_an_inherited_folder(scene: &Scene) -> Verdict {
 // SPEC A9
 fn signalling_the_callers_process_group(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
-    // The leader of the group stands for the caller, a shell without job control.
+    // The leader of the group plays the caller, a shell without job control.
     let mut witness = scene.outside("sleep");
     let mut witness = witness.arg("600").process_group(0).stdout(Stdio::null()).spawn().unwrap();
     let mut command = scene.product();

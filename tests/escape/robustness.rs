@@ -11,7 +11,7 @@ use crate::scene::{BASE_ONLY, DEFAULTS, Scene, run};
 everywhere!("the time limit of agent-sandbox, around the same git": hanging_a_comparison_by_a_fifo);
 everywhere!("the escapes of agent-sandbox, by a plain JSON writer": driving_the_terminal_by_a_name_in_json);
 everywhere!("the modes that agent-sandbox gives, by mkdir": closing_a_fresh_home_by_the_umask);
-everywhere!("the message, by a shell that writes a file": ending_a_start_without_a_word);
+everywhere!("the message, by a shell that writes a file": ending_a_start_without_a_diagnostic);
 
 /// The user's command, after a limit that a shell gives itself.
 fn after(scene: &Scene, limit: &str, command: &Command) -> Command {
@@ -74,7 +74,7 @@ fn closing_a_fresh_home_by_the_umask(scene: &Scene) -> Verdict {
 }
 
 // SPEC S17
-fn ending_a_start_without_a_word(scene: &Scene) -> Verdict {
+fn ending_a_start_without_a_diagnostic(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let mut command = if scene.is_control() { scene.outside("dd") } else { scene.product() };
     match scene.is_control() {

@@ -195,7 +195,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Starts `command` and holds it at each of `points`, in whatever order it comes to them.
+    /// Starts `command` and holds it at each of `points`, in the order in which it reaches them.
     pub fn start(scene: &Scene, mut command: Command, points: &[&str]) -> Self {
         let file = |number: usize| scene.place.path().join(format!("pause-{number}"));
         let pauses: Vec<_> =

@@ -14,7 +14,7 @@ macro_rules! everywhere {
     )+ };
 }
 
-/// Where it does not matter what is around the project.
+/// Attacks to which the surroundings of the project make no difference.
 macro_rules! for_everybody {
     ($control:literal: $($attack:ident),+ $(,)?) => { $(
         mod $attack {
@@ -24,7 +24,8 @@ macro_rules! for_everybody {
     )+ };
 }
 
-/// Where root is not hindered by what the attack relies on.
+/// Attacks that rely on an obstacle which does not hinder root. So only an ordinary user tries
+/// them.
 macro_rules! for_user {
     ($control:literal: $($attack:ident),+ $(,)?) => { $(
         mod $attack {
@@ -75,8 +76,8 @@ macro_rules! root_test {
     };
 }
 
-/// What root prepares with mounts of its own, in a mount namespace, and then attacks as an ordinary
-/// user or as root.
+/// Attacks that root prepares with mounts of its own, in a mount namespace, and that then run as an
+/// ordinary user or as root.
 macro_rules! with_mounts {
     ($control:literal: $($attack:ident),+ $(,)?) => { $(
         mod $attack {

@@ -131,7 +131,7 @@ fn two_hundred_starts_in_a_row() {
 
 // SPEC A2
 #[test]
-fn sixteen_at_a_time_ended_at_any_moment() {
+fn sixteen_runs_at_a_time_ended_at_any_moment() {
     let scene = prepared(Place::in_tmp());
     as_at_first(&scene, || {
         for round in 0..ROUNDS {

@@ -104,7 +104,7 @@ fn repository(dice: &mut Dice, number: usize) -> (String, Vec<String>) {
     (script, texts(&[".git", "hooks"]))
 }
 
-/// Writes what git believes without a look.
+/// Writes files that git does not check.
 fn state(dice: &mut Dice, number: usize) -> (String, Vec<String>) {
     if dice.one_in(2) {
         let script =

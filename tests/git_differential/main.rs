@@ -137,7 +137,7 @@ fn git_runs_each_program_of_the_controls() {
     assert!(harmless.is_empty(), "{}", harmless.join("\n"));
 }
 
-/// What one run meets.
+/// The input of one run.
 struct Case {
     git: &'static str,
     shape: Shape,
@@ -147,11 +147,11 @@ struct Case {
     work: String,
 }
 
-/// What came of a case.
+/// The result of a case.
 struct Played {
     ran: Output,
     was_refused: bool,
-    /// What ran on the host afterwards.
+    /// The commands that ran on the host afterwards.
     pwned: String,
 }
 

@@ -151,7 +151,7 @@ fn every_explanation_agrees_with_the_model_and_fits_the_schema() {
 /// rule, and the reason.
 // SPEC X3
 #[test]
-fn each_reason_is_told_where_it_is_one() {
+fn each_reason_is_given_where_it_applies() {
     let table: &[(&[&str], &str, &str, &str, LoserReason)] = &[
         (&["x1/"], "rw = ['.']\nro = ['*1', 'x*']", "x1", "x*", LoserReason::Equal),
         (&["x1/"], "rw = ['x1']\nro = ['*1']", "x1", "*1", LoserReason::Glob),

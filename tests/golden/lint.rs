@@ -5,7 +5,7 @@ use agent_sandbox::diagnostic::{Diagnostics, Format, render};
 
 use crate::{Case, cases, support};
 
-/// Those that have something to show.
+/// The cases in which `lint` has findings.
 const SHOWN: [&str; 8] = [
     "hard-links-allowed",
     "layers-on-one-path",

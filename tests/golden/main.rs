@@ -225,7 +225,7 @@ impl Case {
         assert_eq!(views(true, false), plain, "{name}, all mounts, by the guard");
     }
 
-    /// What can be run.
+    /// The policy, if it can be run.
     fn compiled(&self) -> Option<Compiled> {
         let (compiled, diagnostics) = self.tree.compile_as(&self.session, &self.request);
         compiled.filter(|_| !diagnostics.has_errors())

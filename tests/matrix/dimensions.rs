@@ -1,4 +1,4 @@
-//! What is combined. Each enum lists itself, so that a new variant is a new row.
+//! The dimensions of the matrix. Each enum lists itself, so that a new variant is a new row.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ dimension! {
 }
 dimension! { Form { Exact = "exact", Glob = "glob" } }
 dimension! {
-    /// Where the second rule's path is, seen from the first's.
+    /// The position of the second rule's path, seen from the first's.
     Relation { Same = "same", Parent = "parent", Child = "child", Grandchild = "grandchild" }
 }
 dimension! {
@@ -40,7 +40,7 @@ dimension! {
     Target { File = "file", Directory = "directory", Missing = "missing", Symlink = "symlink" }
 }
 dimension! {
-    /// Where the fixed part of a glob ends, seen from the folder around what it matches.
+    /// The end of the fixed part of a glob, seen from the folder around its match.
     Prefix { Above = "above", At = "at", Below = "below" }
 }
 dimension! {

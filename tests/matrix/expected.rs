@@ -11,7 +11,7 @@ pub struct Said {
     pub layer: u8,
     /// The path that is named or matched.
     pub names: PathBuf,
-    /// Where that leads; `None` where nothing is, or an `rw` glob met a link (G5).
+    /// The target of that path; `None` if nothing is there, or if an `rw` glob met a link (G5).
     pub lands: Option<PathBuf>,
     /// For a glob: its fixed part.
     pub prefix: Option<PathBuf>,

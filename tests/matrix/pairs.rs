@@ -93,7 +93,7 @@ fn tree(target: Target) -> Tree {
     tree
 }
 
-/// Where what is written leads; for what is missing, where it would be.
+/// The target of the written path; for a missing path, its place.
 fn resolved(path: &'static str, target: Target) -> &'static str {
     if target == Target::Symlink && path != TOP { BEHIND_LINK } else { path }
 }

@@ -1,5 +1,5 @@
-//! How far a glob reaches: a folder, perhaps something opened in it, and a glob that matches a file
-//! at its end (G3).
+//! The reach of a glob: a folder, perhaps something opened in it, and a glob that matches a file at
+//! its end (G3).
 
 use std::path::{Path, PathBuf};
 

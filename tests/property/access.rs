@@ -22,7 +22,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// How much of the host can be reached: nothing, reading, writing.
+    /// The access to the host: none, reading, writing.
     pub fn of_the_host(self) -> u8 {
         match self {
             Class::Hidden | Class::Private | Class::Dev | Class::Proc => 0,

@@ -83,7 +83,7 @@ fn path_of(change: &PolicyChange) -> Option<&AbsPath> {
     }
 }
 
-/// How much of the host a state gives. A blocked path is read-only or hidden.
+/// Whether a state gives the access `rank` to the host. A blocked path is read-only or hidden.
 fn fits(state: DiffState, rank: u8) -> bool {
     match state {
         DiffState::Hidden | DiffState::Private => rank == 0,

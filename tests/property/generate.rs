@@ -198,8 +198,8 @@ impl SceneSeed {
                 NodeSeed::File => Kind::File,
                 NodeSeed::Dangling => Kind::Link("nowhere".into()),
                 NodeSeed::Link { to, absolute } => {
-                    // Not the six that stand for the system, nor what is above the project: those
-                    // are errors mostly.
+                    // Not the six folders of the system, nor a folder above the project: these are
+                    // mostly errors.
                     let target = &to.get(&nodes[7..]).path;
                     Kind::Link(if *absolute { target.clone() } else { relative(target, &parent) })
                 }

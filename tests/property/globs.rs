@@ -83,7 +83,7 @@ fn a_pattern_matches_what_trying_everything_matches() {
         for names in paths {
             let path = abs(BASE).join(OsString::from_vec(names.join(&b'/')));
             let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-            // The outermost match stands for the others (SPEC G2).
+            // The outermost match covers the others (SPEC G2).
             let depth = (1..=names.len()).find(|depth| glob::matches_path(&components, &names[..*depth]));
             let expected = depth.and_then(|depth| path.ancestors().nth(names.len() - depth));
             matched.set(matched.get() + usize::from(expected.is_some()));

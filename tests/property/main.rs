@@ -104,7 +104,7 @@ fn means_what_the_specification_says(scene: &Scene) -> Result<bool, TestCaseErro
     let argv = argv(scene, &stage, &scene.request()).unwrap();
     let (words, model) = (argv.words(), read(&argv)?);
     let created = compiled.resolution.create.iter().map(|path| path.as_path().to_path_buf());
-    // Of the presets, only what names something of these scenes is part of the naive reading.
+    // The naive reading has only those rules of the presets that name a path of these scenes.
     let blocked = compiled.resolution.placeholders.iter().filter(|one| one.layer != LayerKind::Preset);
     let blocked = blocked.map(|one| one.path.as_path().to_path_buf());
     for path in places(&stage).into_iter().chain(created).chain(blocked) {

@@ -134,7 +134,7 @@ fn without_any_one_pin_its_directory_could_be_renamed() {
 
 /// Which of them is called the winner depends on their texts, and those mean nothing.
 #[test]
-fn of_equally_strong_patterns_each_one_names() {
+fn each_of_several_equally_strong_patterns_names_its_directories() {
     for other in ["a/x*", "[a]/x", "?/x", "{a,b}/x"] {
         let tree = Tree::new(["home/u/proj/a/x"]);
         let ro = vec!["**/x".into(), other.into()];

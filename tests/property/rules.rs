@@ -31,7 +31,7 @@ pub fn name() -> impl Strategy<Value = Name> {
     prop_oneof![6 => select(plain), 2 => select(odd)]
 }
 
-/// How one component of a path becomes a part of a pattern.
+/// The way in which one component of a path becomes a part of a pattern.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Keep,

@@ -26,22 +26,22 @@ use agent_sandbox::policy::path_json::Word;
 use agent_sandbox::trust::{self, Judged};
 use tempfile::TempDir;
 
-/// The id that stands for "an ordinary user" when the tests themselves run as root. It has no entry
-/// in `/etc/passwd` and owns nothing but what the tests give it.
+/// The id of "an ordinary user" when the tests themselves run as root. It has no entry in
+/// `/etc/passwd` and owns nothing but what the tests give it.
 pub const USER: u32 = 12345;
 
 pub fn abs(path: impl AsRef<Path>) -> AbsPath {
     AbsPath::normalize(path).expect("an absolute path")
 }
 
-/// A real directory tree that stands for a whole host: compile for it with [`Tree::compile`].
+/// A real directory tree that plays a whole host: compile for it with [`Tree::compile`].
 pub struct Tree {
     root: TempDir,
 }
 
 impl Tree {
     /// `home/u/proj/` is a directory, `a/b` an empty file, `a/l -> t` a symlink, `a/f = text` a
-    /// file with content, `a/s=` a socket that nobody listens on, `a/h => a/b` one more name of the
+    /// file with content, `a/s=` a socket without a listener, `a/h => a/b` one more name of the
     /// file `a/b`, `a/x *` an empty file that can be executed. Missing parents are made.
     pub fn new<S: AsRef<str>>(entries: impl IntoIterator<Item = S>) -> Self {
         let tree = Self { root: tempfile::tempdir().expect("a temporary folder") };
@@ -369,7 +369,8 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Where the snapshots of one suite are: at the top of the tree, reviewed like code.
+/// The settings for the snapshots of one suite, which are at the top of the tree and reviewed like
+/// code.
 pub fn snapshots(suite: &str) -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots").join(suite));

@@ -79,11 +79,12 @@ fn an_injection_is_a_grant_outside_of_the_project() {
     let repository = tree();
     repository.add("home/u/proj/.git/config");
     assert_opens(&repository, &text(".git/config"), &[]);
-    let elsewhere = "`/home/u/new/x`: reads as something else, which is injected there (.agent-sandbox.toml:3:6)";
+    let elsewhere =
+        "`/home/u/new/x`: the command reads another content there, which is injected (.agent-sandbox.toml:3:6)";
     assert_opens(&tree(), &text("~/new/x"), &[elsewhere]);
     // With presets that the file names, too, which resolves them anew.
     assert_opens(&tree(), &format!("{}[filesystem]\npresets = ['@lint/all']\n", text("~/new/x")), &[elsewhere]);
-    let in_tmp = "`/tmp/x`: reads as something else, which is injected there (.agent-sandbox.toml:3:6)";
+    let in_tmp = "`/tmp/x`: the command reads another content there, which is injected (.agent-sandbox.toml:3:6)";
     assert_opens(&tree(), &text("/tmp/x"), &[in_tmp]);
     // The user's injections are no grants of the file.
     let tree = tree();
@@ -235,7 +236,7 @@ fn a_path_opened_by_a_flag_is_not_a_grant_of_the_project_file() {
 }
 
 #[test]
-fn presets_count_as_what_they_hold() {
+fn a_preset_opens_what_its_rules_open() {
     let tree = tree();
     user(&tree, "[presets.theirs]\nrw = ['~/vault']\n");
     assert_opens(
@@ -405,7 +406,7 @@ fn an_identity_of_the_files_own_needs_no_consent() {
 }
 
 #[test]
-fn a_setting_that_is_off_for_a_reason_of_this_file_s_own_is_not_missed() {
+fn a_path_that_another_setting_of_the_file_closes_is_no_opening() {
     let tree = tree();
     tree.add("run/systemd/resolve/stub");
     tree.add("etc/resolv.conf -> ../run/systemd/resolve/stub");

@@ -1,4 +1,4 @@
-//! How agents save what they keep, imitated: the same calls in the same order.
+//! Imitates the way in which agents save their files: the same calls in the same order.
 //! `scripts/test-agents` runs the real ones.
 
 use std::io::Read;

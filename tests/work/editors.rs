@@ -1,4 +1,4 @@
-//! How editors save: beside the file and over it, or in place.
+//! The ways in which editors save: beside the file and over it, or in place.
 
 use crate::sandbox::write;
 use crate::support::Place;

@@ -286,9 +286,9 @@ fn a_submodule_is_worked_in(place: &Place) {
     );
 }
 
-/// One that was registered outside is cloned inside, and works from then on. Of one that is there,
-/// `submodule update` would write the settings, though they stay as they are; its commits are
-/// checked out in it.
+/// A submodule that was registered outside is cloned inside, and works from then on. For a
+/// submodule that exists, `submodule update` would write the settings, though they stay as they
+/// are; its commits are checked out in the submodule.
 // SPEC R5
 fn a_submodule_is_fetched_and_updated(place: &Place) {
     outside(place, &format!("mkdir ../library; cd ../library; {INIT}"));

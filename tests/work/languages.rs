@@ -146,7 +146,7 @@ fn a_program_is_not_installed_on_the_path_of_the_host(place: &Place) {
     }
 }
 
-/// The files that stand in for missing settings are read by the tools themselves.
+/// The tools themselves read the files that replace missing settings.
 // SPEC M4
 fn placeholders_do_not_disturb_cargo_and_maven(place: &Place) {
     a_crate(place);

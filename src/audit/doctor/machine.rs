@@ -21,7 +21,7 @@ pub(super) fn user_namespaces(host: &Host, session: &Session, bwrap: Option<&Abs
         Some(why) => DoctorFinding::limited(
             format!("cannot be made by this program: {why}"),
             "bwrap may be allowed to, and the guard is not",
-            "see `AppArmor` and `container` here; in a sandbox or container, ask who runs it",
+            "see the lines `AppArmor` and `container`; in a sandbox or container, ask its administrator",
         ),
     }
 }
@@ -57,14 +57,14 @@ pub(super) fn apparmor(host: &Host) -> Option<DoctorFinding> {
 }
 
 pub(super) fn container(host: &Host, session: &Session) -> DoctorFinding {
-    let is_one =
-        if availability::in_container(host, session) { "this is one" } else { "nothing says that this is one" };
+    let is_one = if availability::in_container(host, session) { "this is one" } else { "no sign of a container" };
     let parts = match covered_in_proc(host) {
         0 => return DoctorFinding::ok(is_one),
         1 => "1 part of `/proc` is".to_owned(),
         count => format!("{count} parts of `/proc` are"),
     };
-    let effect = "the kernel may refuse a user namespace its own `/proc`, and with it every sandbox".to_owned();
+    let effect =
+        "the kernel may refuse to mount a new `/proc` in a user namespace: then no sandbox can start".to_owned();
     DoctorFinding {
         status: FindingStatus::Limited,
         effect: Some(effect),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_that_does_not_apply_here_is_to_be_loaded() -> Result<(), std::io::Error> {
+    fn the_remedy_for_a_profile_that_does_not_apply_is_to_load_it() -> Result<(), std::io::Error> {
         let finding = apparmor_with(&[(SWITCH, "1\n"), ("etc/apparmor.d/agent-sandbox", "")])?;
         let remedy = finding.and_then(|finding| finding.remedy).unwrap_or_default();
         assert!(remedy.contains(apparmor::LOAD_PROFILE) && !remedy.contains("sudo install"), "{remedy}");

@@ -25,7 +25,7 @@ pub struct Diagnosis {
     /// The policy here compiles. If not, nothing starts, and `works` is about the default policy.
     pub policy_is_valid: bool,
     pub findings: Vec<DoctorFinding>,
-    /// Flags of bwrap that make a difference to us.
+    /// The flags of bwrap that agent-sandbox uses and that not every bwrap has.
     pub bwrap_features: Vec<Feature>,
 }
 

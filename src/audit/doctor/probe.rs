@@ -1,5 +1,5 @@
-//! The steps that only a process can try that ends afterwards: it enters namespaces, mounts, and
-//! confines itself.
+//! Tries steps that cannot be undone: entering namespaces, mounting, and confining the process. So
+//! a process of its own tries them, and ends afterwards.
 #![expect(clippy::disallowed_methods, reason = "a file system of its own, in a mount namespace of its own")]
 
 use std::fs;
@@ -24,9 +24,9 @@ pub struct Tried {
     pub landlock: Option<i32>,
     /// The reason why this process cannot make a user namespace.
     pub no_user_namespace: Option<String>,
-    /// The reason why it cannot limit the number of processes in one.
+    /// The reason why it cannot limit the number of processes in a user namespace.
     pub no_process_limit: Option<String>,
-    /// The reason why it cannot mount an overlay in one.
+    /// The reason why it cannot mount an overlay in a user namespace.
     pub no_overlay: Option<String>,
 }
 

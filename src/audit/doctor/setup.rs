@@ -32,7 +32,7 @@ pub(super) fn bwrap(host: &Host, machine: Option<Result<&Machine, &Diagnostic>>)
         Some(Ok(machine)) => &machine.bwrap,
         Some(Err(diagnostic)) => return DoctorFinding::missing(diagnostic),
         None => {
-            let effect = "without a policy it is not known which counts";
+            let effect = "without a valid policy it is not known which `bwrap` a run would use";
             return DoctorFinding::limited("not looked for", effect, "`agent-sandbox check` names every mistake");
         }
     };
@@ -68,7 +68,7 @@ pub(super) fn features(bwrap: &AbsPath) -> impl Iterator<Item = Feature> + use<>
     })
 }
 
-/// The limits that this machine can enforce. Those of a cgroup are tested.
+/// The limits that this machine can enforce. The limits of a cgroup are tested.
 pub(super) fn limits(host: &Host, session: &Session, bwrap: Option<&AbsPath>, tried: &Tried) -> DoctorFinding {
     let has_size = bwrap.is_some_and(|bwrap| bwrap::flags(bwrap).unwrap_or_default().contains(SIZE));
     let no_size = (!has_size).then(|| format!("this bwrap does not have `{SIZE}`"));
@@ -95,8 +95,8 @@ pub(super) fn limits(host: &Host, session: &Session, bwrap: Option<&AbsPath>, tr
     let reasons = reasons.iter().map(|(why, kinds)| format!("no {}: {why}", kinds.join(", ")));
     DoctorFinding::limited(
         format!("{held}; {}", reasons.collect::<Vec<_>>().join("; ")),
-        "a policy with one of the others in `[limits]` starts nothing",
-        "an ordinary user in a session of systemd with cgroups of version 2, and bubblewrap 0.7, has all of them",
+        "a policy that sets one of the missing limits starts nothing",
+        "run as an ordinary user in a systemd session with cgroups of version 2, and install bubblewrap 0.7 or newer",
     )
 }
 
@@ -116,7 +116,7 @@ pub(super) fn name_resolution(host: &Host, trial: &Trial) -> DoctorFinding {
         ),
         Ok(found) if found.links.is_empty() => DoctorFinding::ok("`/etc/resolv.conf` is a file"),
         Ok(found) => DoctorFinding::ok(format!("`/etc/resolv.conf` leads to {}, which shows inside", found.path)),
-        Err(e) => DoctorFinding::limited(reason(&e), "with the network on nothing starts", remedy),
+        Err(e) => DoctorFinding::limited(reason(&e), "nothing starts while the network is on", remedy),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::launch::{self, Ending, FrontEnd, GivenStreams, Prepared, Ran, Refusal
 use crate::policy::{AbsPath, places};
 use crate::sys::fd;
 
-/// A policy that only looks, for this machine, and what there is to carry it out with.
+/// A compiled policy that opens nothing, and the abilities of this machine to enforce it.
 pub(super) struct Trial {
     pub session: Session,
     pub compiled: Compiled,

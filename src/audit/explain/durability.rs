@@ -1,4 +1,4 @@
-//! How far an answer holds while the command runs (SPEC B12, M4, R1, R4, W4).
+//! The extent to which an answer holds while the command runs (SPEC B12, M4, R1, R4, W4).
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,8 +21,9 @@ pub enum Durability {
     Pattern,
     /// The file has this many names, and only this one is covered.
     HardLinked { names: u64 },
-    /// The host's file is untouched, and this is read there in this run alone. `placeholder`: the
-    /// path does not exist on the host, and has a placeholder during the run.
+    /// The host's file is untouched. The command reads an injected content at its path, in this run
+    /// alone. `placeholder`: the path does not exist on the host, and has a placeholder during the
+    /// run.
     Injected {
         /// The file or folder that is read; absent for a text.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,13 +39,13 @@ pub enum Durability {
     Creatable { reported: bool },
     /// Nothing is there, and the command cannot make it.
     NotCreatable,
-    /// Directories on the way that the command can rename, and put others in their places.
+    /// The command can rename these directories on the way, and create others in their places.
     Movable { directories: Vec<AbsPath> },
-    /// It cannot be renamed or removed, because this lies in it.
+    /// The directory cannot be renamed or removed, because the path `keeps` lies in it.
     Pinned { keeps: AbsPath },
-    /// It is a copy of what the host has, with more in it, made for this sandbox.
+    /// The file is a copy of the host's file with added lines, made for this sandbox.
     Generated,
-    /// It is gone after the run.
+    /// The file or folder is gone after the run.
     Private,
 }
 

@@ -12,10 +12,10 @@ use crate::policy::{LayerKind, Limit, LimitKind, Origin};
 pub struct LimitExplanation {
     pub limit: Limit,
     pub layer: LayerKind,
-    /// What decides it.
+    /// The origin of the amount: a line of a file, a flag, or the default.
     #[serde(rename = "whence")]
     pub origin: Origin,
-    /// How it is held.
+    /// The mechanism that enforces the limit.
     pub held: &'static str,
     /// The amounts of earlier layers, which the later one replaces, nearest first.
     pub over: Vec<ReplacedLimit>,

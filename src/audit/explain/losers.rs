@@ -18,7 +18,7 @@ use super::{AskedPath, Explainer};
 pub struct Loser {
     pub rule: RuleJson,
     pub why: LoserReason,
-    /// The directory that it does not look into, where that is the reason.
+    /// The directory that the pattern does not enter, if `why` is `not-looked-into`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<AbsPath>,
 }
@@ -45,7 +45,8 @@ pub enum LoserReason {
     LessSpecific,
     /// It is a pattern, and the winner names the path.
     Glob,
-    /// An injection is there, and no rule is about what is injected.
+    /// An injection replaces the content at the path. Rules are about the host's file, so none
+    /// applies to the injected content.
     Injection,
     /// Its layer comes before that of the winner.
     EarlierLayer,
@@ -56,13 +57,13 @@ pub enum LoserReason {
     /// It came through a symlink or another mount, so it only tightens, and it is no stricter than
     /// the winner.
     DoesNotTighten,
-    /// It is a `ro` of a built-in preset. That keeps a path from being changed, and never shows one
-    /// that other rules exclude.
+    /// It is a `ro` of a built-in preset. Such a rule keeps a path from being changed, and never
+    /// shows a path that other rules exclude.
     PresetOnlyTightens,
     /// A pattern does not reach into an excluded directory.
     OutOfReach,
-    /// A stronger pattern does not reach into the excluded directory, and no weaker rule opens the
-    /// path instead.
+    /// A stronger pattern does not reach into the excluded directory, and also keeps this weaker
+    /// rule from opening the path.
     BehindOneOutOfReach,
     /// Our own files stay at least read-only.
     OwnFile,
@@ -85,7 +86,8 @@ pub enum LoserReason {
     /// Patterns are expanded at the start: a file that is created during a run is matched in the
     /// next one.
     ExpandedAtStart,
-    /// The pattern does not look into a directory on the way: others' code, and too much of it.
+    /// The pattern does not enter a directory on the way, because it holds large amounts of
+    /// third-party code.
     NotLookedInto,
 }
 
@@ -101,7 +103,7 @@ impl LoserReason {
             LoserReason::Equal => "equal, and later by spelling",
             LoserReason::DoesNotTighten => "came by a link or another mount, and only tightens",
             LoserReason::PresetOnlyTightens => "a preset's `ro` only tightens",
-            LoserReason::OutOfReach => "a pattern does not reach into what is excluded",
+            LoserReason::OutOfReach => "a pattern does not reach into excluded folders",
             LoserReason::BehindOneOutOfReach => "weaker than a pattern that is out of reach",
             LoserReason::OwnFile => "our own files stay read-only",
             LoserReason::LeftAlone => "left alone: git has this content",
@@ -118,7 +120,7 @@ impl LoserReason {
 }
 
 impl Explainer<'_> {
-    /// From the path itself upwards.
+    /// The rules that do not decide, from the path itself upwards.
     pub(super) fn losers(&self, about: &AskedPath) -> Vec<Loser> {
         let mut losers = self.at_links(about);
         let mut unmatched = self.unmatched(about.path);
@@ -148,8 +150,8 @@ impl Explainer<'_> {
         losers
     }
 
-    /// Whether an `exclude` at `at` leaves a preset's `ro` no say (SPEC P12) that would govern
-    /// `path` without it.
+    /// Whether the `exclude` at `at` sets aside a preset's `ro` (SPEC P12). Without the `exclude`,
+    /// that `ro` would govern `path`.
     fn silences_preset(&self, path: &AbsPath, at: &AbsPath) -> bool {
         let only_tightens = |aside: &IgnoredMatch| aside.why == IgnoreReason::PresetOnlyTightens;
         let mut between = path.ancestors().take_while(|around| around.is_within(at));
@@ -255,7 +257,7 @@ impl Explainer<'_> {
         Loser::new(RuleJson::of_match(found), why)
     }
 
-    /// The mount of every sandbox around a path that a rule decides.
+    /// If a rule decides about the path: the base mount around the path, which loses to that rule.
     fn base(&self, about: &AskedPath) -> Option<RuleJson> {
         about.won?;
         let is_base = |mount: &Mount| !matches!(mount, Mount::RemountReadOnly | Mount::Directory { .. });

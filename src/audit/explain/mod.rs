@@ -37,9 +37,9 @@ pub use variable::{NamedByPreset, VariableExplanation, VariableFate, variable};
 /// The answer to `agent-sandbox explain PATH…`, `--env NAME` and `--limits`.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Explained {
-    /// One for each PATH, in their order.
+    /// The answers for the PATHs, in their order.
     pub paths: Vec<Explanation>,
-    /// One for each NAME, in their order.
+    /// The answers for the NAMEs, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub variables: Vec<VariableExplanation>,
     /// The limits in force, if they were asked for.
@@ -50,21 +50,21 @@ pub struct Explained {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Explanation {
-    /// As it was asked for.
+    /// The path as the user wrote it.
     pub asked: Word,
-    /// Where that leads on this host, symlinks followed. All that follows is about this path.
+    /// The path on this host after symlinks. All following fields are about this path.
     pub path: AbsPath,
     /// The symlinks on the way, in order.
     pub links: Vec<AbsPath>,
-    /// The kind of file that the host has there now; absent if there is none. A symlink is named
-    /// only where it is not seen inside, so that it leads nowhere.
+    /// The kind of file that the host has there now; absent if there is none. The kind is `symlink`
+    /// only if the symlink itself is not visible inside, so that the command cannot follow it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<HostKind>,
     /// Other places where the same file or folder is mounted.
     pub same_as: Vec<AbsPath>,
     /// The access of a command.
     pub access: EffectiveAccess,
-    /// What decides that.
+    /// The rule that decides the access.
     pub rule: RuleJson,
     /// Rules that do not decide here, nearest first, each with the reason.
     pub losers: Vec<Loser>,
@@ -72,11 +72,12 @@ pub struct Explanation {
     pub mounts: Vec<MountStep>,
     /// The mounts that keep directories on the way in their places.
     pub pins: Vec<MountStep>,
-    /// The number of paths below, by access, at which the access differs from that around them.
+    /// For each access, the number of paths below that have it while their surroundings have
+    /// another access.
     pub below: Vec<Below>,
-    /// How far the answer can be relied on while the command runs.
+    /// The limits of the answer while the command runs.
     pub durability: Vec<Durability>,
-    /// How the user can give the command more access, if it has less than `rw`.
+    /// The way to give the command more access, if it has less than `rw`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<String>,
 }
@@ -92,7 +93,7 @@ pub struct Below {
 #[serde(rename = "Kind", rename_all = "kebab-case")]
 pub enum HostKind {
     Directory,
-    /// Also a socket or a FIFO.
+    /// A file, a socket or a FIFO.
     File,
     Device,
     Symlink,
@@ -200,8 +201,10 @@ impl<'a> Explainer<'a> {
                 Diagnostic::new(Code::SymlinkLoop, format!("the symlinks at `{asked}` lead in a circle"))
                     .help("repair or remove the links")
             } else {
-                Diagnostic::new(Code::UnreadablePath, format!("cannot look at `{asked}`: {}", reason(&error)))
-                    .help("ask for the folder that you cannot look into: what governs it governs what is in it, unless a rule names that")
+                Diagnostic::new(Code::UnreadablePath, format!("cannot look at `{asked}`: {}", reason(&error))).help(
+                    "ask for the folder that you cannot look into: its rule governs everything in it, unless another \
+                           rule names a path there",
+                )
             }
         })?;
         let nearest = || resolved.path.ancestors().skip(1).find_map(|at| Some((self.host.kind(&at).ok()??, at)));

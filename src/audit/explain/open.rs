@@ -52,18 +52,19 @@ impl Explainer<'_> {
         Some(obstacle.unwrap_or_else(|| format!("{rule}; {CONSENT}")))
     }
 
-    /// Why another rule at `path` would not open it. `decision` at `at` governs it.
+    /// The reason why a new rule at `path` would not open `path`. `decision`, at `at`, governs
+    /// `path`.
     fn obstacle(&self, path: &AbsPath, at: &AbsPath, decision: &Decision) -> Option<String> {
         let is_ours = self.compiled.layers.own_files.iter().any(|own| path.is_within(&own.path));
         // `/` is read-only, and a private home empty, by a rule of the base layer, which loses to
         // every other.
         if is_ours || matches!(decision.origin, Origin::BuiltIn(_)) && decision.layer > LayerKind::Base {
-            return Some("no rule does: this is agent-sandbox's own".to_owned());
+            return Some("no rule opens this path: it belongs to agent-sandbox".to_owned());
         }
         let mut matches = self.compiled.resolution.matches.iter();
         if matches.any(|found| found.path == *at && is_winner(found, decision) && found.only_tightens()) {
             return Some(format!(
-                "no rule does, because a link or a setting led here ({}): change that",
+                "no rule opens this path, because a link or a setting led here ({}): change the link or the setting",
                 decision.origin
             ));
         }

@@ -21,7 +21,7 @@ pub struct VariableExplanation {
     pub fate: VariableFate,
     /// Whether the caller has it. If not, `fate` says whether the command would get it.
     pub caller_has_it: bool,
-    /// What decides that.
+    /// The entry or default that decides the fate.
     #[serde(rename = "whence")]
     pub origin: Origin,
     /// The entry of a preset that names it.
@@ -40,7 +40,7 @@ pub enum VariableFate {
     Set,
 }
 
-/// The entry of a built-in preset that names a variable, and what it rests on.
+/// The entry of a built-in preset that names a variable, and the source that supports the entry.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct NamedByPreset {
     pub preset: &'static str,

@@ -54,8 +54,9 @@ impl ProjectKind {
 const PIPELINE: &str = "runs in CI with the project's credentials";
 const REVIEWERS: &str = "says who must agree to a change";
 
-/// Paths that take effect outside of the sandbox, or decide about the work. Without those that
-/// `@autorun` covers, and without the work itself (build files, tests).
+/// Paths that take effect outside of the sandbox, or that control how the work is reviewed and
+/// built. The list leaves out paths that `@autorun` covers, and the work itself (build files,
+/// tests).
 pub(super) const GUARDED: &[(&str, &str)] = &[
     (".github/workflows", PIPELINE),
     (".github/actions", PIPELINE),

@@ -82,7 +82,7 @@ fn read_only(facts: &Facts) -> String {
         return "# ro = [\"deploy\"]  # can be read and not changed\n".to_owned();
     }
     let guarded = facts.guarded.iter().map(|(path, why)| (format!("\"{path}\""), (*why).to_owned()));
-    let why = "instructions for agents; remove the `#` if none is to change them";
+    let why = "instructions for agents; remove the `#` if no agent may change them";
     let instructions = facts.instructions.iter().map(|path| (format!("# \"{path}\""), why.to_owned()));
     comment("Can be read inside, and changed only outside. Do not list files that the agent works on.")
         + &list("ro", guarded.chain(instructions))
@@ -101,15 +101,15 @@ fn hidden(facts: &Facts, project: &Project) -> String {
     }
     if !tracked.is_empty() {
         out += &comment(&format!(
-            "Not hidden, because git holds the same: {}. A mask would not hide the repository, and `git commit -a` would \
-             stop at it. If one of these is a secret, revoke it.",
+            "Not hidden, because git holds the same: {}. A mask over a file would not hide its copy in the repository, \
+             and `git commit -a` would stop at the mask. If one of these is a secret, revoke it.",
             names(&tracked)
         ));
     }
     if !others.is_empty() {
         out += &comment(&format!(
-            "Left to you: {}. What looks like a secret there has other names (hard links), or a name that is not UTF-8, so a \
-             rule would not protect it.",
+            "Left to you: {}. These files look like secrets, but have other names (hard links) or a name that is not \
+             UTF-8, so a rule would not protect them.",
             names(&others)
         ));
     }
@@ -132,7 +132,7 @@ fn wider(facts: &Facts) -> String {
     }
     out += "# rw = [\"../shared\"]  # another folder to work in\n";
     if facts.kinds.iter().any(|(kind, _)| kind.name == kinds::CONTAINERS) {
-        out += "#\n# At the top, before `[filesystem]`:\n# docker = true  # whoever reaches the engine's socket can read and write all of the machine\n";
+        out += "#\n# At the top, before `[filesystem]`:\n# docker = true  # a process that reaches the engine's socket can read and write all of the machine\n";
     }
     out
 }

@@ -1,4 +1,4 @@
-//! Limits that get in each other's way.
+//! Limits that conflict.
 
 use crate::compile::Compiled;
 use crate::diagnostic::{Code, Diagnostic};

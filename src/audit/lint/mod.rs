@@ -60,15 +60,15 @@ impl LintFinding {
 
 #[derive(Clone, Debug, Default)]
 pub struct Lint {
-    /// In the order of the files, then those about paths.
+    /// Findings about rules come first, in the order of the files. Findings about paths follow.
     pub findings: Vec<LintFinding>,
     /// The walk of the project reached its limit.
     pub is_partial: bool,
 }
 
 impl Lint {
-    /// Whether a diagnostic of the stages is a finding. One without an origin is about this
-    /// machine, and a finding only if it stops a run.
+    /// Whether a diagnostic of the stages is a finding. A diagnostic without an origin is about
+    /// this machine, and is a finding only if it stops a run.
     pub fn is_finding(said: &Diagnostic) -> bool {
         said.severity() == Severity::Error || said.origin.is_some()
     }
@@ -200,7 +200,7 @@ pub struct ReportedFinding {
     pub code: String,
     pub level: Severity,
     pub message: String,
-    /// Where the rule was written that it is about.
+    /// The origin of the rule that the finding is about.
     #[serde(rename = "whence", skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// The path that it is about.

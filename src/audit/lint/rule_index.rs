@@ -47,7 +47,7 @@ impl<'c> RuleIndex<'c> {
         !acts && !self.missing(rule).is_empty() && self.matches(rule).is_empty()
     }
 
-    /// Where a rule found nothing.
+    /// The paths at which a rule found nothing.
     pub(super) fn missing<'s>(&'s self, rule: &'s Rule) -> &'s [&'c AbsPath] {
         self.missing.get(&key(rule)).map_or(&[], Vec::as_slice)
     }
@@ -72,7 +72,7 @@ impl<'c> RuleIndex<'c> {
     }
 }
 
-/// Whether the rule stands in a file, in a preset that a file defines, or in a flag.
+/// Whether the rule is from a file, from a preset that a file defines, or from a flag.
 pub(super) fn is_written(rule: &Rule) -> bool {
     rule.layer > LayerKind::Preset
 }
@@ -81,7 +81,8 @@ fn key(rule: &Rule) -> RuleKey<'_> {
     (rule.access, &rule.origin)
 }
 
-/// The origin of the rule itself, if `origin` is one for another name of its path.
+/// The place where the rule was written. Takes away the `Alias` parts of an origin, which are for
+/// other names of the rule's path.
 pub(super) fn written(origin: &Origin) -> &Origin {
     match origin {
         Origin::Alias { origin, .. } => written(origin),

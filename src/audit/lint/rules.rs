@@ -79,7 +79,7 @@ fn unused(host: &Host, index: &RuleIndex, rule: &Rule) -> Diagnostic {
     } else if is_pattern && only_links(host, index, rule) {
         (
             format!("`{written}` matches symlinks alone, which `{}` does not follow", rule.access),
-            "name what they lead to: whoever can write the folder of a link chooses its target",
+            "name their targets: a process that can write the folder of a link chooses its target",
         )
     } else if is_pattern {
         (
@@ -104,7 +104,8 @@ fn unused(host: &Host, index: &RuleIndex, rule: &Rule) -> Diagnostic {
         .as_note(is_for_many(rule.layer) || !is_mistake)
 }
 
-/// Whether a `ro` for a missing path would show it: in a folder that another rule hides.
+/// Whether a `ro` for a missing path would open the path, because another rule hides the folder
+/// around it.
 fn opens(index: &RuleIndex, rule: &Rule) -> bool {
     let is_hidden = |path: &AbsPath| matches!(index.compiled.plan.view(path), View::Masked | View::Fresh);
     rule.access == Access::Ro && index.absent(rule).is_some_and(is_hidden)
@@ -131,8 +132,8 @@ impl Rules<'_> {
         said
     }
 
-    /// A flag that applies to nothing. One that opens a path counts only where the path is not
-    /// writable anyway, and a pattern need not match.
+    /// A flag that applies to nothing. A flag that opens a path counts only if the path is not
+    /// writable anyway, and its pattern need not match.
     fn idle_flag(&self, rule: &Rule) -> Option<Diagnostic> {
         let found = unused(self.host, &self.index, rule);
         if rule.access.is_protective() {
@@ -216,7 +217,10 @@ fn shadowed(index: &RuleIndex, rule: &Rule) -> Option<Diagnostic> {
     }
     let written = escape_for_display(&rule.text);
     let (message, help) = if says_the_same {
-        (format!("`{written}` says what other rules say already"), "remove it, unless it is to stay when the others go")
+        (
+            format!("`{written}` says what other rules say already"),
+            "remove it, or keep it in case the other rules are removed",
+        )
     } else {
         (
             format!("`{written}` decides nothing: other rules are stronger at every path that it names"),

@@ -103,7 +103,7 @@ fn artifact(path: &AbsPath, root: &AbsPath) -> Value {
     }
 }
 
-/// Escapes every byte as `%XX` that does not stand for itself in the path of a URI.
+/// Percent-encodes every byte that a URI path cannot hold as it is.
 fn encoded(path: &Path) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     let bytes = path.as_os_str().as_bytes().iter();

@@ -13,7 +13,7 @@ const SHORTEST_MISSPELLED: usize = 3;
 /// many missing paths; rules after that get no suggestion.
 const MOST_COMPARED: usize = 200_000;
 
-/// Finds what a missing path was meant to be. Each folder is read once.
+/// Finds the existing path that the user meant by a missing one. Each folder is read once.
 pub(super) struct Spelling<'h> {
     host: &'h Host,
     /// The path that exists at or near a folder that was asked for.

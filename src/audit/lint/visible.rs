@@ -121,15 +121,15 @@ fn socket(compiled: &Compiled, path: &AbsPath) -> Option<LintFinding> {
         return None;
     }
     let help = match entry(path, &compiled.layers.project) {
-        Some(entry) => format!("hide it with `exclude = [{entry}]` if the service does more than the command may"),
-        None => "hide it with an `exclude` if the service does more than the command may".to_owned(),
+        Some(entry) => format!("hide it with `exclude = [{entry}]` if the service can do more than the command should"),
+        None => "hide it with an `exclude` if the service can do more than the command should".to_owned(),
     };
-    let message = format!("`{path}` is a socket in the project: the command can use whatever listens on it");
+    let message = format!("`{path}` is a socket in the project: the command can use the service that listens on it");
     Some(LintFinding::on(path, Diagnostic::new(Code::VisibleSocket, message).help(help)))
 }
 
-/// Finds files with other names: those for which a rule accepts that, and those in folders that a
-/// user hides. (For all other rules it is an error: SPEC W4.)
+/// Finds files with other names: files for which a rule accepts other names, and files in folders
+/// that a user hides. (For all other rules it is an error: SPEC W4.)
 pub(super) fn hard_links(host: &Host, compiled: &Compiled, findings: &mut Vec<LintFinding>) {
     for (path, decision) in compiled.decisions.iter() {
         let is_accepted = decision.access.is_protective() && decision.hard_links == HardLinks::Allow;

@@ -16,15 +16,15 @@ use super::CheckResult;
 use super::limit_trial::TriedLimit;
 use super::probe::{ProbeProcess, ProbedLimits, name_of};
 
-/// One thing that is true of every process inside.
+/// A property of every process inside.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Fact {
     pub name: String,
     pub expected: String,
-    /// What the process found.
+    /// The value that the process found.
     pub kernel: String,
     pub result: CheckResult,
-    /// Why it cannot be tested.
+    /// The reason why the fact cannot be tested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -92,7 +92,8 @@ pub(super) fn facts(
     facts
 }
 
-/// A limit as the probe found it. `None` for one that is tried in a sandbox of its own.
+/// A limit, compared with the amount that the probe found. `None` for a limit that is tried in a
+/// sandbox of its own.
 fn limited(limit: Limit, found: &ProbedLimits) -> Option<Fact> {
     let name = format!("limit: {}", limit.kind());
     let amount = |found: Option<u64>| found.map_or_else(|| "none".to_owned(), |amount| amount.to_string());
@@ -122,8 +123,9 @@ fn possible_or_error(errno: i32) -> String {
     if errno == 0 { "possible".to_owned() } else { name_of(errno) }
 }
 
-/// The bounding set has no effect without the others, and bwrap alone leaves an ordinary user's as
-/// it is.
+/// The capability sets of the probe that are not empty. Without a guard the bounding set does not
+/// count: bwrap alone does not change it for an ordinary user, and it has no effect while the other
+/// sets are empty.
 fn capabilities(inside: &ProbeProcess, argv: &Argv) -> Vec<String> {
     let is_empty = |set: &str| set.bytes().all(|digit| digit == b'0');
     let counts = |name: &str| name.starts_with("Cap") && (name != "CapBnd" || argv.guard.is_some());

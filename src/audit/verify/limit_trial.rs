@@ -13,7 +13,7 @@ use super::facts::Fact;
 const TIME: Duration = Duration::from_millis(200);
 const OUTPUT: u64 = 64 << 10;
 
-/// How long the probe waits for its end.
+/// The time that the probe waits for its end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The end of a probe that went beyond a limit.

@@ -1,8 +1,8 @@
 //! The answer of `agent-sandbox verify`: the behaviour of a real sandbox and of the model of its
 //! argv at each rule.
 //!
-//! The sandbox is the one that a command would get, with a [`probe`] for a command. A refusal
-//! counts only where the same user gets another answer to the same question on the host.
+//! The sandbox is the one that a command would get. A [`probe`] runs in it as the command. A
+//! refusal counts only where the same user gets another answer to the same question on the host.
 
 mod facts;
 pub mod limit_trial;
@@ -39,7 +39,7 @@ pub struct Verification {
     pub facts: Vec<Fact>,
 }
 
-/// How many of the checks and facts came out how.
+/// The number of checks and facts with each result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Summary {
@@ -53,21 +53,21 @@ pub struct Summary {
 pub struct Check {
     pub path: AbsPath,
     pub operation: ProbeOperation,
-    /// `rw`, `ro` or `exclude`; absent where it is no rule that asks for it.
+    /// `rw`, `ro` or `exclude`; absent if no rule asks for the check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<String>,
     pub because: Origin,
-    /// What the policy says.
+    /// The effect that the policy promises.
     pub expected: Effect,
-    /// What happened inside.
+    /// The effect that the probe found inside.
     pub kernel: Effect,
-    /// How the kernel refused.
+    /// The error by which the kernel refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub errno: Option<String>,
-    /// What the argv means.
+    /// The effect that the model reads in the argv.
     pub model: Effect,
     pub result: CheckResult,
-    /// Why it cannot be tested.
+    /// The reason why the operation cannot be tested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -177,8 +177,8 @@ fn check(promise: &Promise, inside: &ProbeAnswer, host: &ProbeAnswer) -> Option<
     let is_as_promised =
         inside.errno == 0 || kernel != Effect::Refused || refusals.iter().any(|e| e.raw_os_error() == inside.errno);
     let agrees = expected == kernel && model == kernel && is_as_promised;
-    // A refusal proves nothing where the host refuses, too. A mask that can be opened is always
-    // wrong.
+    // A refusal proves nothing where the host refuses, too. A mask that the probe can open is
+    // always a mismatch, with any answer of the host.
     let may_be_untestable = kernel == Effect::Refused || expected == Effect::Allowed;
     let note = why_not_testable(promise, host).filter(|_| may_be_untestable);
     let result = match (&note, agrees) {

@@ -1,4 +1,5 @@
-//! The probe, which asks the kernel: inside for the answers, on the host for the control.
+//! The probe tries operations. Its results inside the sandbox are the answers; its results on the
+//! host are the control.
 //!
 //! Asking changes nothing, even if the process is killed at any moment. The probe opens a file for
 //! appending and writes nothing; it makes a file without a name in a directory (`O_TMPFILE`); and
@@ -80,12 +81,12 @@ pub struct ProbeAnswers {
 /// The state of the probe's own process. The numbers are errors, 0 for success.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProbeProcess {
-    /// From `/proc/self/status`.
+    /// The lines of `/proc/self/status`.
     pub status: BTreeMap<String, String>,
     pub namespaces: BTreeMap<String, String>,
     /// The names of its variables.
     pub environment: Vec<Word>,
-    /// File descriptors from 3 on, and those of directories.
+    /// File descriptors from 3 on, and all descriptors of directories.
     pub descriptors: Vec<String>,
     pub cwd: Option<AbsPath>,
     pub marker: bool,
@@ -101,7 +102,7 @@ pub struct ProbeProcess {
 /// The limits that the probe found on itself.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ProbedLimits {
-    /// In force, and up to which the process may raise it.
+    /// The limit in force, and the limit up to which the process can raise it.
     pub processes: [Option<u64>; 2],
     pub file_size: [Option<u64>; 2],
     /// The bytes that `/tmp` has room for.
@@ -117,7 +118,7 @@ pub fn answer(questions: &Questions, on_host: bool) -> io::Result<ProbeAnswers> 
     if on_host && !rustix::thread::capabilities(None)?.permitted.is_empty() {
         crate::sys::capabilities::drop_capabilities()?;
     }
-    // First: what follows opens files.
+    // The descriptors are listed first, because the steps after this one open files.
     let descriptors = descriptors()?;
     let questioned = questions.questions.iter();
     let answers = questioned.map(|(path, operation)| examine(path.as_path(), *operation, on_host)).collect();
@@ -218,8 +219,8 @@ enum WorkshopError {
     Removed(rustix::io::Result<()>),
 }
 
-/// Does the operations of the other questions where all must work: a probe that cannot write
-/// anywhere proves nothing by not writing.
+/// Tries the operations of the other questions in a place where all of them must succeed. A probe
+/// that can write nowhere would prove nothing when it fails to write.
 fn work_in(place: &Path) -> Result<(), WorkshopError> {
     let [one, inner, other, file] = ["one", "one/inner", "other", "file"].map(|name| place.join(name));
     let step = |step| move |e: io::Error| WorkshopError::Failed { step, errno: errno(Err(e)) };

@@ -30,14 +30,14 @@ pub(super) struct Promise {
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     pub path: AbsPath,
-    /// The path of the host that must be found there, or must not be.
+    /// The path on the host whose file the probe must find there, or must not find.
     pub source: AbsPath,
     pub because: Origin,
-    /// The access of the rule, if a rule asks.
+    /// The access of the rule, if a rule makes the promise.
     pub access: Option<Access>,
     /// The path does not lead to the host, so the host's answer proves nothing.
     pub is_own: bool,
-    /// No rule asks for it, so it gets no line if it cannot be tested.
+    /// No rule makes the promise, so it gets no line if it cannot be tested.
     pub optional: bool,
 }
 

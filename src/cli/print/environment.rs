@@ -60,7 +60,7 @@ fn is_identifier(name: &OsStr) -> bool {
     bytes.first().is_some_and(|byte| !byte.is_ascii_digit()) && bytes.iter().all(is_part)
 }
 
-/// `unset` or `pass`, whichever says it all, and `set`.
+/// The names to unset, or with `inherit = false` the names to pass, and the variables to set.
 pub(super) fn json_form(environment: &Environment) -> Value {
     let (key, fate) = if environment.only_named { ("pass", Fate::Passed) } else { ("unset", Fate::Dropped) };
     let names: Vec<Value> = environment.with(fate).map(|(name, _)| json_word(name)).collect();

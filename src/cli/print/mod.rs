@@ -120,8 +120,8 @@ fn needs(argv: &Argv) -> Vec<String> {
     needs
 }
 
-/// The placeholders over which something is injected. Where they are missing, bwrap makes the mount
-/// point, and nobody removes it.
+/// The placeholders over which something is injected. If one is missing, bwrap makes the mount
+/// point, and no process removes it.
 fn made_by_bwrap(argv: &Argv) -> Vec<String> {
     let makes = |path: &AbsPath| {
         let mut injections = argv.operations.iter().filter(|operation| operation.purpose == Purpose::Injection);
@@ -130,7 +130,7 @@ fn made_by_bwrap(argv: &Argv) -> Vec<String> {
     argv.placeholders.iter().filter(|one| makes(&one.path)).map(|one| format!("`{}`", one.path)).collect()
 }
 
-/// At most three: the first two, and the number of the others.
+/// At most three entries: the first two, and the number of the others.
 fn few(mut list: Vec<String>) -> Vec<String> {
     if list.len() > 3 {
         let more = list.split_off(2).len();
@@ -194,8 +194,8 @@ impl Argv {
         out
     }
 
-    /// The operations as lines. Those of the sandbox itself share lines, and so do variables, which
-    /// a run takes from bwrap's own environment.
+    /// The operations as lines. Operations of the sandbox itself share lines. Variables share
+    /// lines, too: in a run they come from bwrap's environment and not from its arguments.
     fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         let mut last_kind = None;

@@ -1,5 +1,5 @@
-//! A script that does what a run does, as far as a POSIX shell can. It has no journal by which a
-//! later run could sweep its placeholders.
+//! A script that takes the steps of a run, as far as a POSIX shell can. It has no journal by which
+//! a later run could sweep its placeholders.
 //!
 //! A signal that ended the shell would leave the placeholders, so the shell only notes signals.
 //! Ctrl-C reaches the command by itself; POSIX shells run other traps when the command has ended. A

@@ -64,7 +64,7 @@ pub fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
     let elsewhere = elsewhere.map(|folder| format!(", working directory {folder}")).unwrap_or_default();
     line("project", format!("{}{elsewhere}", project.root));
     let files = shown.files.iter().map(|file| {
-        let part = if file.forbids_only { ", only what it forbids" } else { "" };
+        let part = if file.forbids_only { ", only its prohibitions" } else { "" };
         format!("{} ({}{part})", file.path, file.layer.name())
     });
     line("files", or_none(&files.collect::<Vec<_>>()));

@@ -7,10 +7,10 @@ use crate::audit::show::ShownPath;
 use crate::cli::style::Paint;
 use crate::policy::{AbsPath, Exactness, escape_for_display};
 
-/// Which parts of the tree are left out.
+/// The parts of the tree that are left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Folding {
-    /// How many levels are shown below `/`.
+    /// The number of levels that are shown below `/`.
     pub depth: Option<usize>,
     /// Also show each of many matches of one rule.
     pub all: bool,
@@ -29,7 +29,7 @@ struct TreeLine {
     columns: Option<(EffectiveAccess, String)>,
 }
 
-/// `nodes` stand parents first.
+/// `nodes` lists parents first.
 pub(super) fn text(nodes: &[ShownPath], folding: Folding, paint: Paint) -> String {
     let mut lines = Vec::new();
     for (top, below) in tops(nodes) {
@@ -99,7 +99,8 @@ fn children(
     }
 }
 
-/// A node with the nodes below it. With a number it stands for so many matches of one rule.
+/// A node with the nodes below it. With a number, the node represents that many matches of one
+/// rule.
 type TreeItem<'n> = (&'n ShownPath, &'n [ShownPath], Option<usize>);
 
 /// Folds matches of one pattern that have no nodes below them, if they are many.
@@ -122,7 +123,7 @@ fn items<'n>(tops: Vec<(&'n ShownPath, &'n [ShownPath])>, folding: Folding) -> V
     for (node, below) in tops {
         match many.get_mut(&key(node)).filter(|_| may_fold(node, below)) {
             None => items.push((node, below, None)),
-            // The first match has stood for all of them.
+            // The first match represents all of them.
             Some(0) => {}
             Some(count) => items.push((node, below, Some(std::mem::take(count)))),
         }

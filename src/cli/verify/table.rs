@@ -27,7 +27,7 @@ pub(super) fn verification(verification: &Verification, only_findings: bool, pai
     let stage = if verification.second_stage { "with the guard" } else { "on bwrap alone" };
     let answer = match verification.holds {
         true => paint.good("policy = argv = kernel"),
-        false => paint.bad("the kernel does not do what the policy says"),
+        false => paint.bad("the kernel does not behave as the policy says"),
     };
     out + &format!("{answer}: {counts}, {stage}\n")
 }
@@ -129,7 +129,7 @@ path           rule       test   expected  kernel   result
 process       expected  kernel  result
 capabilities  none      none    ok
 
-the kernel does not do what the policy says: 2 ok, 1 MISMATCH, 1 not testable, with the guard
+the kernel does not behave as the policy says: 2 ok, 1 MISMATCH, 1 not testable, with the guard
 ";
         assert_eq!(verification(&value, false, Paint(false)), expected);
         let expected = "\
@@ -137,7 +137,7 @@ path           rule      test   expected  kernel   result
 /p/.git/hooks  ro: @git  write  refused   allowed  MISMATCH
 /p/x           ro: @git  move   refused   EBUSY    not testable: it is empty
 
-the kernel does not do what the policy says: 2 ok, 1 MISMATCH, 1 not testable, with the guard
+the kernel does not behave as the policy says: 2 ok, 1 MISMATCH, 1 not testable, with the guard
 ";
         assert_eq!(verification(&value, true, Paint(false)), expected, "what is right is left out");
         value.checks[1].model = Effect::Allowed;

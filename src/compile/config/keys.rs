@@ -109,7 +109,7 @@ pub(super) fn names<T>(keys: KeyTable<T>) -> Vec<&'static str> {
     keys.iter().map(|(name, _)| *name).collect()
 }
 
-/// Our keys, with words that mean them and are spelled too differently for [`nearest`].
+/// Our keys, each with synonyms that differ too much in spelling for [`nearest`].
 const OTHER_WORDS: &[(&str, &[&str])] = &[
     ("include", &["presets", "extends"]),
     ("ro", &["read-only", "readonly"]),

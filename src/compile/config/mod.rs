@@ -23,11 +23,12 @@ use crate::policy::{
 pub use parse::parse;
 pub use schema::schema;
 
-/// The policy of agent-sandbox: what a sandboxed command may read, write, and reach.
+/// The policy of agent-sandbox: the paths and services that a sandboxed command may read, write,
+/// and reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(title = "agent-sandbox configuration", deny_unknown_fields, default)]
 pub struct ConfigFile {
-    /// Which paths the command can read and write. Paths that no rule names are read-only.
+    /// The paths that the command can read and write. Paths that no rule names are read-only.
     pub filesystem: Filesystem,
 
     /// Whether the command can use the network. Default: `true`.
@@ -49,12 +50,12 @@ pub struct ConfigFile {
     #[schemars(with = "Vec<Protection>")]
     pub require: Vec<Sourced<Protection>>,
 
-    /// Which variables of the environment the command gets.
+    /// The variables of the environment that the command gets.
     pub env: Env,
 
-    /// How much the command can use. A limit that this machine cannot enforce is an error.
+    /// Limits of the command's resources. A limit that this machine cannot enforce is an error.
     pub limits: Limits,
-    /// What git in the sandbox gets.
+    /// The settings of git inside the sandbox.
     pub git: Git,
 
     /// Sockets of services on this machine that the command can connect to: paths and globs. All
@@ -74,20 +75,20 @@ pub struct ConfigFile {
     pub presets: BTreeMap<String, PresetDefinition>,
 }
 
-/// Which paths the command can read and write.
+/// The paths that the command can read and write.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, default)]
 pub struct Filesystem {
     /// Presets to switch on (`"@lint/ts"`) or off (`"!@caches"`). Removals apply first, then
-    /// additions, whatever their order. Default: `@all` is on.
+    /// additions; their order does not matter. Default: `@all` is on.
     #[schemars(schema_with = "schema::preset_switches")]
     pub presets: Vec<Sourced<String>>,
 
-    /// Paths and globs that can be read and not written, also inside what is writable. Default:
+    /// Paths and globs that can be read and not written, also inside writable folders. Default:
     /// none besides those of the presets.
     pub ro: Vec<Entry>,
 
-    /// Paths and globs that can be read and written, also inside what is excluded. Default: none
+    /// Paths and globs that can be read and written, also inside excluded folders. Default: none
     /// besides those of the presets.
     pub rw: Vec<Entry>,
 
@@ -99,21 +100,22 @@ pub struct Filesystem {
     /// presets.
     pub private: Vec<Entry>,
 
-    /// Which `/tmp` the command sees. Default: `"private"`.
+    /// The `/tmp` that the command sees. Default: `"private"`.
     #[schemars(with = "Tmp", extend("default" = "private"))]
     pub tmp: Option<Sourced<Tmp>>,
 
-    /// Which home the command sees. Default: `"host"`, or `"private"` with `base = "minimal"`.
+    /// The home that the command sees. Default: `"host"`, or `"private"` with `base = "minimal"`.
     #[schemars(with = "Home", extend("default" = "host"))]
     pub home: Option<Sourced<Home>>,
 
-    /// Which other folders of this machine the command sees. Default: `"host"`.
+    /// The other folders of this machine that the command sees. Default: `"host"`.
     #[schemars(with = "BaseTree", extend("default" = "host"))]
     pub base: Option<Sourced<BaseTree>>,
 }
 
-/// Which variables of the environment the command gets. Without an entry that names it, a variable
-/// passes, unless it leads to a socket or a session of the host (`SSH_AUTH_SOCK`, `DISPLAY`, …).
+/// The variables of the environment that the command gets. Without an entry that names it, a
+/// variable passes, unless it leads to a socket or a session of the host (`SSH_AUTH_SOCK`,
+/// `DISPLAY`, …).
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, default)]
 pub struct Env {
@@ -132,23 +134,24 @@ pub struct Env {
     #[schemars(schema_with = "schema::variable_names")]
     pub unset: Vec<Sourced<String>>,
 
-    /// Variables and their values: `{ CI = "1" }`. Everyone who can read this file can read them.
+    /// Variables and their values: `{ CI = "1" }`. Every user who can read this file can read them.
     /// Default: none.
     #[schemars(schema_with = "schema::variables")]
     pub set: BTreeMap<String, Sourced<String>>,
 }
 
-/// How much the command can use. A limit that this machine cannot enforce is an error.
+/// Limits of the command's resources. A limit that this machine cannot enforce is an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Limits {
-    /// How long the command can run: a number with `ms`, `s`, `m`, `h` or `d`, such as `"30m"`.
-    /// Then it gets SIGTERM, 10 seconds later everything inside is killed, and the exit code is
+    /// The time that the command can run: a number with `ms`, `s`, `m`, `h` or `d`, such as
+    /// `"30m"`. Then it gets SIGTERM, 10 seconds later everything inside is killed, and the exit
+    /// code is
     /// 124. Default: no limit.
     #[schemars(schema_with = "schema::time")]
     pub time: Option<Sourced<Limit>>,
 
-    /// How many processes and threads there can be inside at any moment, such as `512`. The kernel
+    /// The largest number of processes and threads inside at any moment, such as `512`. The kernel
     /// refuses more (EAGAIN), and no report says so. Default: no limit.
     #[schemars(schema_with = "schema::processes")]
     pub processes: Option<Sourced<Limit>>,
@@ -159,9 +162,9 @@ pub struct Limits {
     #[schemars(schema_with = "schema::size")]
     pub file_size: Option<Sourced<Limit>>,
 
-    /// How many bytes the command can write to standard output and standard error together, such as
-    /// `"10M"`. Then the command is ended as by `time`. Not possible on a terminal. Default: no
-    /// limit.
+    /// The number of bytes that the command can write to standard output and standard error
+    /// together, such as `"10M"`. A command that writes more is ended as by `time`. Not possible on
+    /// a terminal. Default: no limit.
     #[schemars(schema_with = "schema::size")]
     pub output: Option<Sourced<Limit>>,
 
@@ -170,13 +173,13 @@ pub struct Limits {
     #[schemars(schema_with = "schema::size")]
     pub tmp: Option<Sourced<Limit>>,
 
-    /// How much memory all processes inside can have together, without swap, such as `"4G"`. Needs
+    /// The memory that all processes inside can have together, without swap, such as `"4G"`. Needs
     /// a systemd user manager that controls memory. Default: no limit.
     #[schemars(schema_with = "schema::size")]
     pub memory: Option<Sourced<Limit>>,
 
-    /// How many processors all processes inside can keep busy together, such as `2.0`. Needs a
-    /// systemd user manager that controls processor time. Default: no limit.
+    /// The number of processors that all processes inside can keep busy together, such as `2.0`.
+    /// Needs a systemd user manager that controls processor time. Default: no limit.
     #[schemars(schema_with = "schema::cpus")]
     pub cpus: Option<Sourced<Limit>>,
 }
@@ -208,7 +211,7 @@ impl FromIterator<Sourced<Limit>> for Limits {
     }
 }
 
-/// What git in the sandbox gets.
+/// The settings of git inside the sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, default)]
 pub struct Git {
@@ -219,7 +222,7 @@ pub struct Git {
     pub identity: Option<Sourced<GitIdentity>>,
 }
 
-// Which `/tmp` the command sees. (The schema of `show` would repeat a documentation comment.)
+// The `/tmp` that the command sees. (The schema of `show` would repeat a documentation comment.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -230,32 +233,32 @@ pub enum Tmp {
     Host,
 }
 
-// Which home the command sees.
+// The home that the command sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Home {
     /// The home of this machine, read-only where no rule says otherwise.
     Host,
-    /// A folder that is gone after the run. It shows what `rw` rules and your own `ro` rules name,
-    /// and the programs of the home that are on PATH, read-only.
+    /// A folder that is gone after the run. It shows the paths that `rw` rules and your own `ro`
+    /// rules name, and the programs of the home that are on PATH, read-only.
     Private,
 }
 
-// Which folders of the machine the command sees.
+// The folders of the machine that the command sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename = "Base", rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum BaseTree {
     /// All of them, read-only where no rule says otherwise.
     Host,
-    /// `/usr`, `/bin`, `/sbin`, `/lib*`, `/etc`, `/opt` and `/nix`, and what rules name.
+    /// `/usr`, `/bin`, `/sbin`, `/lib*`, `/etc`, `/opt` and `/nix`, and the paths that rules name.
     Minimal,
 }
 
 display_as_in_json!(Home, BaseTree);
 
-/// One path or glob. As a table it also says what happens when the path does not exist.
+/// One path or glob. A table also sets the behaviour for a path that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "kebab-case", transform = schema::string_or_table)]
 pub struct Entry {
@@ -265,11 +268,11 @@ pub struct Entry {
     #[schemars(schema_with = "schema::path")]
     pub path: OsString,
 
-    /// What happens when the path does not exist. Default: `"skip"`.
+    /// The behaviour if the path does not exist. Default: `"skip"`.
     #[schemars(default, extend("default" = "skip"))]
     pub if_missing: IfMissing,
 
-    /// What happens when a file that the entry protects has other names (hard links), by which it
+    /// The behaviour if a file that the entry protects has other names (hard links), by which it
     /// can still be read or changed. For `ro` and `exclude`. Default: `"refuse"`.
     #[schemars(default, extend("default" = "refuse"))]
     pub hard_links: HardLinks,
@@ -303,7 +306,7 @@ pub struct InjectEntry {
     #[schemars(schema_with = "schema::path")]
     pub to: OsString,
 
-    /// Where `from` or `text` was written.
+    /// The place of `from` or `text` in the file.
     #[schemars(skip)]
     pub from_origin: Origin,
 

@@ -88,8 +88,8 @@ pub(super) fn variables(_: &mut SchemaGenerator) -> Schema {
 pub(super) fn identity(_: &mut SchemaGenerator) -> Schema {
     let text = |meaning: &str| json_schema!({ "type": "string", "pattern": IDENTITY_TEXT, "description": meaning });
     json_schema!({ "oneOf": [
-        { "const": "host", "description": "Your own." },
-        { "const": false, "description": "That of the visible settings, if any." },
+        { "const": "host", "description": "Your own identity." },
+        { "const": false, "description": "The identity of the visible settings, if there is one." },
         {
             "type": "object",
             "properties": {
@@ -102,7 +102,7 @@ pub(super) fn identity(_: &mut SchemaGenerator) -> Schema {
     ] })
 }
 
-/// Not empty, not blank alone, without control characters.
+/// A text without control characters that has more than blanks.
 const IDENTITY_TEXT: &str = "^[^\\u0000-\\u001f\\u007f]*[^\\u0000-\\u0020\\u007f][^\\u0000-\\u001f\\u007f]*$";
 
 fn strings_like(pattern: &str) -> Schema {

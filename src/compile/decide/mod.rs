@@ -39,9 +39,9 @@ pub struct Decision {
     pub shows_socket: bool,
     /// The command gets a writable copy of this file, as far as that is possible (SPEC Q1).
     pub private: Option<&'static PrivateFile>,
-    /// The command reads this there, and not the host's file (SPEC J1).
+    /// The content that the command reads at this path instead of the host's file (SPEC J1).
     pub injected: Option<Arc<Injected>>,
-    /// How many names a file has, and whether that is accepted.
+    /// The number of a file's names (hard links), and whether several names are accepted.
     pub names: u64,
     pub hard_links: HardLinks,
     /// The placeholder to create first, because the path is missing.
@@ -201,8 +201,8 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
     decisions
 }
 
-/// Whether a rule that came through a symlink shows its path in a place of the sandbox's own: one
-/// by which a user names the path.
+/// Whether a rule that came through a symlink may show its path in a place of the sandbox's own.
+/// Only an exact `ro` rule that a user wrote may.
 fn may_show(found: &Match) -> bool {
     let is_named = found.exactness == Exactness::Exact && found.rule.layer > LayerKind::Preset;
     is_named && found.rule.access == Access::Ro && !found.rule.refinements.only_tightens
@@ -236,9 +236,9 @@ fn governed(path: &AbsPath, decisions: &Decisions) -> Access {
     decisions.governing(path).map_or(Access::Ro, |(_, decision)| decision.access)
 }
 
-/// Whether a rule counts at another name of the file or folder that it reached (SPEC W3): it
-/// governs and narrows the name that was written, and is stricter than `decisions` at the other
-/// name.
+/// Whether a rule counts at another name of the file or folder that it reached (SPEC W3): the rule
+/// must win and narrow the access at the written name, and be stricter than `decisions` at the
+/// other name.
 fn tightens_alias(found: &Match, decisions: &Decisions) -> bool {
     let Some(alias_of) = found.alias_of.as_ref().filter(|_| !ablate::is_off(Mitigation::BindAliases)) else {
         return false;
@@ -285,8 +285,8 @@ fn settle(matches: &[&Match]) -> Decisions {
         }
         let is_equal = |other: &&Candidate| other.precedence() == winner.precedence() && other.may_win();
         let equal = losers.iter().take_while(is_equal).chain([winner]);
-        // The walk finds a glob out of reach only if something beside its match is re-opened, so it
-        // names nothing (SPEC B13).
+        // A glob that is out of reach names no directory on the way (SPEC B13): the walk finds its
+        // match only if something beside the match is re-opened.
         let mut reaching = equal.filter(|candidate| candidate.counts).map(|candidate| candidate.found).peekable();
         let out_of_reach = reaching.peek().is_none();
         let unnamed = unnamed_by_all(reaching);
@@ -360,8 +360,8 @@ fn in_reach(candidate: &Match, decisions: &Decisions) -> bool {
     candidate.exactness != Exactness::Glob || decisions.reaches(&candidate.fixed_prefix, &candidate.matched)
 }
 
-/// The directories that none of several equally strong rules names. Which of them is called the
-/// winner depends on spelling alone.
+/// The directories that none of several equally strong rules names. Which of the equally strong
+/// rules is called the winner depends on their spelling alone.
 fn unnamed_by_all<'m>(mut found: impl Iterator<Item = &'m Match>) -> Option<Box<UnnamedAncestors>> {
     let first = found.next()?.unnamed.clone()?;
     found.try_fold(first, |unnamed, found| Some(Box::new(unnamed.and(found.unnamed.as_ref()?))))
@@ -439,8 +439,8 @@ fn protect_own_files<'o>(
     }
 }
 
-/// SPEC Q6: the copies of private files and the reports of runs are hidden, those of other projects
-/// above all. The command sees its own copies elsewhere.
+/// SPEC Q6: hides the copies of private files and the reports of runs. The copies and reports of
+/// other projects are the most important. The command sees its own copies elsewhere.
 fn hide_copies_and_reports(decisions: &mut Decisions, layers: &Layers) {
     if ablate::is_off(Mitigation::OwnFiles) {
         return;

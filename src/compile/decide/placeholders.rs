@@ -1,4 +1,4 @@
-//! Decides which blocked missing paths need a placeholder: those that the command could create.
+//! Finds the blocked missing paths that need a placeholder: the command could create them.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,8 @@ pub(super) fn settle(
         let mut around = way.iter().rev().filter(|(at, _)| !gone.contains(at)).map(|(_, decision)| decision.access);
         let around = (around.next(), around.next());
         let is_needed = decision.access.is_protective() && around.0 == Some(Access::Rw);
-        // Without a mount point there is no folder of the command's own in a protected one.
+        // An empty folder of SPEC P17 in a read-only folder needs a mount point, so it gets a
+        // placeholder, too.
         let is_fresh = decision.mask == Mask::Fresh && around == (Some(Access::Ro), Some(Access::Rw));
         if (is_needed || is_fresh) && resolution.can_journal {
             needed.push(placeholder);
@@ -63,8 +64,9 @@ pub(super) fn settle(
     }
 }
 
-/// Puts a placeholder at the missing target of an injection, where the host shows: bwrap cannot
-/// make a mount point there, or would leave it. In a file system of ours bwrap makes it.
+/// Puts a placeholder at the missing target of an injection if the command sees the host around the
+/// target. There, bwrap cannot make a mount point, or would leave it behind. In a file system of
+/// the sandbox's own, bwrap makes the mount point.
 pub(super) fn settle_injections(
     decisions: &mut Decisions,
     resolution: &Resolution,

@@ -59,7 +59,7 @@ pub(super) const UNSET: &[Default] = &[
         "the editor takes commands from it",
     ),
     always(&["VSCODE_IPC_HOOK*", "VSCODE_GIT_*"], "the editor takes commands from it"),
-    // Without the editor the variable is a deliberate setting, as in CI.
+    // Without VSCODE_GIT_ASKPASS_MAIN, GIT_ASKPASS is a deliberate setting, as in CI, and passes.
     Default {
         names: &["GIT_ASKPASS"],
         when: When::Has("VSCODE_GIT_ASKPASS_MAIN"),
@@ -80,7 +80,7 @@ pub(super) const UNSET: &[Default] = &[
 /// Variables that pass even with `inherit = false`: programs need them, and they hold no secret.
 pub(super) const PASS: &[Default] = &[
     always(&["HOME", "LOGNAME", "PATH", "SHELL", "USER"], "every program needs it"),
-    always(&["PWD"], "bwrap makes it the working directory"),
+    always(&["PWD"], "bwrap sets it to the working directory"),
     always(
         &["TERM", "TERMINFO", "TERMINFO_DIRS", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLUMNS", "LINES"],
         "what the terminal can do",
@@ -128,7 +128,7 @@ pub(super) const RESERVED: &[Reserved] = &[
     Reserved { names: &[super::MARK], why: "tells programs that they are inside", help: "take it out; it is always 1" },
     Reserved {
         names: &["PWD"],
-        why: "is what bwrap makes it, the working directory",
+        why: "is set by bwrap, to the working directory",
         help: "take it out; `--cwd DIR` starts the command elsewhere",
     },
 ];

@@ -1,5 +1,5 @@
-//! Which variables the command gets. OWNS the precedence among their entries (SPEC section 10);
-//! pure.
+//! Selects the variables that the command gets. OWNS the precedence among their entries (SPEC
+//! section 10); pure.
 //!
 //! bwrap is started with these and no others (SPEC E1): `/proc/1/environ` inside shows the
 //! environment that bwrap was started with, and `--setenv` would show the values in its command
@@ -49,10 +49,10 @@ pub struct VariableOutcome {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// As the caller has it.
+    /// The variable keeps the caller's value.
     Passed,
     Dropped,
-    /// With a value of the policy.
+    /// The variable has a value of the policy.
     Set,
 }
 
@@ -146,7 +146,8 @@ pub(crate) fn is_same(session: &Session, one: &Plan, other: &Plan) -> bool {
         && session.path_var("TMPDIR").is_none_or(|path| is_same_at(&path))
 }
 
-/// Below the private `/tmp` everything is writable and nothing exists yet.
+/// Whether `directory` exists inside and is writable. In a private `/tmp`, only `/tmp` itself
+/// exists.
 fn exists_writable(plan: &Plan, directory: &AbsPath) -> bool {
     match plan.view(directory) {
         View::HostRw => true,
@@ -161,7 +162,8 @@ struct EnvLayer<'a> {
     /// Values, each with its origin.
     set: BTreeMap<&'a OsStr, (&'a OsStr, &'a Origin)>,
     unset: Vec<(NamePattern, Origin)>,
-    /// Words of credentials (SPEC E11). A name that is one, or ends in one, counts as unset.
+    /// Words of credentials (SPEC E11). A name that equals such a word, or ends in it, counts as
+    /// unset.
     words: Vec<(&'static str, Origin)>,
     pass: Vec<(NamePattern, Origin)>,
     /// Names that `unset` does not mean, although it matches them.
@@ -265,7 +267,7 @@ fn naming<'e>(entries: &'e [(NamePattern, Origin)], name: &OsStr) -> Option<&'e 
     entries.iter().find(|(pattern, _)| pattern.matches(name)).map(|(_, origin)| origin)
 }
 
-/// The first word that the name is, or ends in behind `_`, in whatever case.
+/// The first word that the name equals, or that ends the name after a `_`. Case does not matter.
 fn word_of<'e>(words: &'e [(&'static str, Origin)], name: &OsStr) -> Option<&'e Origin> {
     let name = name.as_bytes();
     let is_it = |word: &str| {

@@ -56,7 +56,7 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
     (environment, diagnostics)
 }
 
-/// What the command finds in `A`, which the caller has set to `caller`.
+/// The value of `A` for the command. The caller has set it to `caller`.
 fn value(written: &[Written]) -> Option<String> {
     let (environment, diagnostics) = filtered(written, &[("A", "caller")], false);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
@@ -77,7 +77,7 @@ fn the_latest_layer_that_says_something_decides() {
         (&[(USER, "unset = ['A']\nset = { A = 'user' }")], Some("user")),
         (&[(USER, "pass = ['A']\nset = { A = 'user' }")], Some("user")),
         (&[(USER, "pass = ['A']\nunset = ['A']\nset = { A = 'user' }")], Some("user")),
-        // Two layers: the later one, whatever the earlier one says.
+        // Two layers: the later one wins, in every combination.
         (&[(SYSTEM, "unset = ['A']"), (USER, "pass = ['A']")], Some("caller")),
         (&[(SYSTEM, "unset = ['A']"), (USER, "pass = ['*']")], Some("caller")),
         (&[(SYSTEM, "pass = ['A']"), (USER, "unset = ['*']")], None),
@@ -88,7 +88,7 @@ fn the_latest_layer_that_says_something_decides() {
         (&[(SYSTEM, "set = { A = 'system' }"), (USER, "set = { B = 'user' }")], Some("system")),
         (&[(SYSTEM, "unset = ['A']"), (USER, "pass = ['A']"), (PROJECT, "unset = ['A']")], None),
         (&[(SYSTEM, "unset = ['A']"), (USER, ""), (PROJECT, "pass = ['B']")], None),
-        // `inherit` is for what no layer names.
+        // `inherit` decides about variables that no layer names.
         (&[(USER, "inherit = false")], None),
         (&[(SYSTEM, "pass = ['A']"), (USER, "inherit = false")], Some("caller")),
         (&[(SYSTEM, "inherit = false"), (USER, "pass = ['A']")], Some("caller")),
@@ -124,7 +124,7 @@ fn a_file_above_the_root_only_forbids() {
 
 // SPEC E3
 #[test]
-fn to_pass_what_the_caller_does_not_have_says_nothing() {
+fn passing_a_variable_that_the_caller_lacks_has_no_effect() {
     let (environment, _) = filtered(&[(SYSTEM, "set = { A = 'system' }"), (USER, "pass = ['A', 'B']")], &[], false);
     assert_eq!(environment.var("A"), Some(OsStr::new("system")));
     assert_eq!(environment.outcomes.len(), 1);
@@ -251,7 +251,7 @@ fn names_that_look_like_credentials_are_dropped_but_for_those_of_agents() {
         "SECRETS_DIR",
         "API_KEY_FILE",
         "USERPAT",
-        // Too many names that end so are no credentials.
+        // Many harmless names also end in `KEY`.
         "MY_KEY",
         "GPG_KEY",
         "KEY",
@@ -263,7 +263,7 @@ fn names_that_look_like_credentials_are_dropped_but_for_those_of_agents() {
     assert_eq!(kept.iter().filter(|name| is_there(&environment, name)).count(), kept.len());
     let (environment, _) = filtered(&[(USER, "pass = ['GITHUB_TOKEN']")], &caller, false);
     assert_eq!(environment.var("GITHUB_TOKEN"), Some(OsStr::new("x")));
-    // A strict user names what passes.
+    // A strict user names the variables that pass.
     let (environment, _) = filtered(&[(USER, "inherit = false")], &caller, false);
     assert_eq!(environment.var("ANTHROPIC_API_KEY"), None);
 }
@@ -288,8 +288,8 @@ fn every_name_of_a_preset_is_a_valid_pattern_and_cheap() {
     }
 }
 
-/// The first of two texts on the project layer is that of a file above the root, which cannot allow
-/// what the user took away.
+/// The first of two texts on the project layer is that of a file above the root, which cannot pass
+/// a variable that the user removed.
 #[test]
 fn a_file_above_the_root_keeps_no_variable() {
     let above = "inherit = true\n[filesystem]\npresets = ['@agents']";

@@ -67,7 +67,7 @@ pub struct Layer {
     /// Relative paths start here.
     pub base: AbsPath,
     pub config: ConfigFile,
-    /// A project file above the root: only what it forbids counts (SPEC L4).
+    /// A project file above the root: only its prohibitions count (SPEC L4).
     pub protective_only: bool,
     /// The project's own file, which the user did not name. Everything that it opens needs consent
     /// (SPEC T1).
@@ -216,7 +216,8 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     Some(Layers { project, layers, own_files, absent, state, has_private, has_reports })
 }
 
-/// Warns where a command, or many years, left more git directories than a start can protect singly.
+/// Warns if there are more git directories than a start can protect one by one. A command may have
+/// made them, or they have piled up over years.
 fn many_repositories(nested: &git::NestedRepositories) -> impl Iterator<Item = Diagnostic> {
     let warn = |message: String, help: &str| Diagnostic::new(Code::ManyRepositories, message).help(help);
     let crowded = nested.crowded.iter().map(move |(folder, count)| {
@@ -233,7 +234,7 @@ fn many_repositories(nested: &git::NestedRepositories) -> impl Iterator<Item = D
     });
     let others = nested.found.len().saturating_sub(git::nested::MOST_PROTECTED);
     let others = (others > 0).then(|| {
-        let message = format!("of the repositories in the project, {others} are only looked at when the run ends");
+        let message = format!("{others} repositories in the project are only checked when the run ends");
         warn(message, "if these are not yours, run `git reset` and `git worktree prune` outside")
     });
     crowded.chain(overfull).chain(others)

@@ -21,7 +21,7 @@ pub(super) struct RootSearch {
     pub outermost: AbsPath,
 }
 
-/// `stands` says whether a placeholder of another run is at a path.
+/// Searches from `cwd` upwards. `stands` tells whether a placeholder of another run is at a path.
 pub(super) fn search(
     host: &Host,
     cwd: &AbsPath,
@@ -58,8 +58,9 @@ fn has_marker(
     })
 }
 
-/// Whether nothing at `marker` says more than a placeholder does. Reading the journals of all runs
-/// is expensive, and a folder that `git init` has filled is a repository, whoever made it.
+/// Whether the file or folder at `marker` looks like a placeholder: an empty file, or a folder
+/// without `HEAD`. Reading the journals of all runs is expensive, and a folder that `git init` has
+/// filled is a repository, even if the command made it.
 fn looks_like_placeholder(host: &Host, marker: &AbsPath) -> bool {
     let is_folder = matches!(host.kind(marker), Ok(Some(FileKind::Directory)));
     host.is_empty_file(marker) || is_folder && matches!(host.exists(&marker.child("HEAD")), Ok(false))

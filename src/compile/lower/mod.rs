@@ -1,4 +1,4 @@
-//! From a plan to bwrap's arguments. OWNS the spelling of bwrap's flags; pure.
+//! Turns a plan into bwrap's arguments. OWNS the spelling of bwrap's flags; pure.
 
 mod limit;
 mod scope;
@@ -57,7 +57,7 @@ pub struct Guard {
     pub text: String,
     /// The SHA-256 of the text. The guard refuses another plan.
     pub hash: String,
-    /// Why each step of the plan's overflow list is there, in their order.
+    /// The purpose and the origin of each step of the plan's overflow list, in their order.
     pub because: Vec<(Purpose, Origin)>,
     /// The limits that the guard sets, and where each was written.
     pub limits: Vec<(Limit, Origin)>,
@@ -82,7 +82,8 @@ pub struct Argv {
     /// Files of ours in the state folder that the arguments bind.
     pub files: Vec<MountFile>,
     /// File descriptors that must be open on these contents: where there is no state folder, and
-    /// for `--seccomp`. One for each, because bwrap closes a descriptor after its first use.
+    /// for `--seccomp`. Each content has a descriptor of its own, because bwrap closes a descriptor
+    /// after its first use.
     pub data: Vec<Data>,
     pub dropped: Vec<RedundantRule>,
     pub pre_exec: PreExec,
@@ -111,7 +112,7 @@ pub enum MountContent {
     Unreadable,
 }
 
-/// Where the contents come from that bwrap mounts.
+/// The source of the contents that bwrap mounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MountFiles {
     In(AbsPath),
@@ -122,7 +123,7 @@ pub enum MountFiles {
 /// The name of the file that masks others.
 const MASKED: &str = "masked";
 
-/// Done to the process before it becomes bwrap, because bwrap has no flag for it.
+/// Steps in the process that becomes bwrap, for which bwrap has no flag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PreExec {
     /// Landlock keeps signals and abstract sockets inside. With a guard, the guard does this.
@@ -172,7 +173,7 @@ impl Argv {
 pub struct Machine {
     pub bwrap: AbsPath,
     pub kernel: Kernel,
-    /// bwrap has `--disable-userns`. Only asked where there is no guard.
+    /// bwrap has `--disable-userns`. Only tested if there is no guard.
     pub disables_userns: bool,
     /// The caller may make a mount namespace without a user namespace: root, outside of most
     /// containers.
@@ -292,7 +293,10 @@ fn namespaces(compiled: &Compiled) -> Vec<Operation> {
         operations.push(always(["--cap-drop", "ALL"], "root keeps no capability"));
     }
     if as_root && compiled.guard {
-        operations.push(always(["--cap-add", "CAP_SETFCAP"], "lets the guard map root, which it then gives up"));
+        operations.push(always(
+            ["--cap-add", "CAP_SETFCAP"],
+            "lets the guard map root; the guard then gives up this capability",
+        ));
     }
     operations
 }
@@ -317,8 +321,9 @@ fn instead_of_guard(compiled: &Compiled, machine: &Machine, data: &mut Vec<Data>
     operations
 }
 
-/// Where root, even without capabilities, could change the kernel's settings. For a user only the
-/// limit of namespaces matters.
+/// The parts of `/proc` that must be read-only. In all of them root, even without capabilities,
+/// could change the kernel's settings. An ordinary user could only change the limit of namespaces,
+/// below `/proc/sys`.
 fn read_only_in_proc(as_root: bool) -> Vec<AbsPath> {
     let root_too = ["bus", "fs", "irq", "sysrq-trigger"];
     let names = root_too.into_iter().filter(|_| as_root).chain(["sys"]);
@@ -412,7 +417,8 @@ impl<'a> Spelling<'a> {
         }
     }
 
-    /// With a guard, which notices that a mount is missing, only `Refuse` is strict.
+    /// The arguments of a bind. The bind is strict (bwrap fails if the source is missing) for
+    /// `Refuse`, and without a guard also for `Notice`: a guard would notice the missing mount.
     fn bind(&self, flag: &str, source: &AbsPath, path: &AbsPath, on_missing: OnMissingSource) -> Vec<OsString> {
         let is_strict = match on_missing {
             OnMissingSource::Refuse => true,

@@ -1,5 +1,5 @@
 //! The arguments in front of bwrap that put it into a scope of systemd, for limits that only a
-//! cgroup holds.
+//! cgroup enforces.
 
 use std::ffi::OsString;
 
@@ -20,7 +20,7 @@ pub struct Scope {
 /// A scope of one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoweredScope {
-    /// In front of bwrap's.
+    /// The arguments in front of bwrap's.
     pub words: Vec<OsString>,
     /// The limits that the scope enforces, and where each was written.
     pub limits: Vec<(Limit, Origin)>,
@@ -35,7 +35,8 @@ pub(super) fn lower(compiled: &Compiled, scope: Option<&Scope>) -> Option<Lowere
     let mut words = vec![scope.systemd_run.as_os_str().to_owned()];
     words.extend(scope_args(&amounts).into_iter().map(OsString::from));
     words.push(scope.env.as_os_str().to_owned());
-    // systemd-run needs the one and sets the other. A command may have its own.
+    // systemd-run sets INVOCATION_ID and needs XDG_RUNTIME_DIR. `env -u` takes both away, unless
+    // the command has a value of its own.
     let variables = ["INVOCATION_ID", "XDG_RUNTIME_DIR"].map(OsString::from);
     let dropped = variables.into_iter().filter(|name| !compiled.environment.variables.contains_key(name));
     words.extend(dropped.flat_map(|name| ["-u".into(), name]));

@@ -19,7 +19,7 @@ use programs::PROGRAMS;
 pub const MINIMAL: [&str; 10] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix"];
 
-/// A home in one of these is that of a service, and holds what programs need.
+/// A home in one of these folders belongs to a service, and holds files that programs need.
 const SYSTEM: [&str; 5] = ["/usr", "/etc", "/var", "/dev", "/run"];
 
 const ON_PATH: Origin = Origin::BuiltIn("a folder of PATH in the private home");
@@ -55,8 +55,8 @@ pub(super) fn rules(
     rules
 }
 
-/// The homes of the user: that of `$HOME`, and that of the password file, if it is another one and
-/// not that of a service.
+/// The homes of the user: `$HOME`, and the home in the password file if it differs and is not the
+/// home of a service.
 fn homes(project: &Project) -> Vec<&AbsPath> {
     let is_service = |path: &AbsPath| {
         SYSTEM.iter().chain(&MINIMAL).any(|folder| path.lies_in(folder.as_ref()) || path.as_os_str() == *folder)

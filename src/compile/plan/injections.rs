@@ -1,4 +1,4 @@
-//! Injections that a run refuses because of what the other rules say (SPEC J4).
+//! Injections that a run refuses because of other rules (SPEC J4).
 
 use crate::compile::decide::{Decision, Decisions};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
@@ -7,8 +7,8 @@ use crate::sys::ablate::{self, Mitigation};
 
 use super::{Plan, links};
 
-/// Refuses an injection through a symlink that the command can replace, and one whose source the
-/// command could not read itself.
+/// Refuses an injection through a symlink that the command can replace, and an injection whose
+/// source the command could not read itself.
 pub fn check_injections(plan: &Plan, decisions: &Decisions, diagnostics: &mut Diagnostics) {
     for (path, decision) in decisions.iter().filter(|(_, decision)| decision.injected.is_some()) {
         let mut refuse = |message: String, help: &str| {
@@ -29,8 +29,9 @@ pub fn check_injections(plan: &Plan, decisions: &Decisions, diagnostics: &mut Di
     }
 }
 
-/// The path of an injected file or folder that the command does not see where it is. The user may
-/// bring files that only a private home or a minimal base hides; the project's file may not.
+/// The injected file or folder, or a part of it, that is hidden from the command at its own path.
+/// The user may inject files that only a private home or a minimal base hides; the project's file
+/// may not.
 fn hidden_source<'d>(plan: &Plan, decisions: &'d Decisions, decision: &'d Decision) -> Option<&'d AbsPath> {
     let Some(Injected::Source(source)) = decision.injected.as_deref() else { return None };
     let is_of_project = decision.layer == LayerKind::Project;

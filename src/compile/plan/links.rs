@@ -1,5 +1,5 @@
-//! Files that a command inside could replace: symlinks, by which it would choose what a rule means
-//! at the next start, and our own executable.
+//! Files that a command inside could replace: symlinks, by which it would choose the meaning of a
+//! rule at the next start, and our own executable.
 
 use crate::compile::decide::{Decision, Decisions};
 use crate::compile::layers::OwnFile;
@@ -20,7 +20,7 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
         if reopens_through_link(path, decision, decisions) {
             let shown: Vec<String> = decision.links.iter().map(AbsPath::to_string).collect();
             let message = format!("`{}` leads to `{path}`, which is hidden, and would be opened", shown.join("` → `"));
-            let help = "name the target itself if you mean it: whoever made the link chose it";
+            let help = "name the target itself if you mean it: the process that made the link chose the target";
             diagnostics.push(Diagnostic::new(Code::HiddenTarget, message).at(&decision.origin).help(help));
         }
         let Some(link) = writable_link(plan, &decision.links) else { continue };
@@ -34,8 +34,10 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
     }
     for file in own {
         if let Some(link) = writable_link(plan, &file.links) {
-            let message = format!("our own `{link}` is a symlink that a command can replace, and with it the policy");
-            let help = "put the file itself there, or name what it leads to with `--config`";
+            let message = format!(
+                "`{link}` is a symlink of agent-sandbox's own files; a command can replace it, and so choose the policy"
+            );
+            let help = "put the file itself there, or name the target of the link with `--config`";
             diagnostics.push(Diagnostic::new(Code::WritableLink, message).help(help));
         }
     }

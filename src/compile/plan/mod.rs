@@ -1,4 +1,5 @@
-//! From decisions to mounts: which mounts, in which order, and which decisions need none. Pure.
+//! Plans the mounts and their order from the decisions, and finds the decisions that need no mount.
+//! Pure.
 
 mod hard_links;
 mod injections;
@@ -52,7 +53,7 @@ pub struct Plan {
     pub variables: Vec<PresetVariable>,
     /// The private files: the guard mounts a link over each.
     pub links: Vec<PlannedLink>,
-    /// How many masks and read-only binds, and how many pins, bwrap's arguments carry.
+    /// The largest number of masks and read-only binds, and of pins, in bwrap's arguments.
     pub most_in_argv: usize,
     views: PathMap<View>,
 }
@@ -168,13 +169,13 @@ struct Planner<'a> {
 struct OpenMask {
     path: AbsPath,
     because: Origin,
-    /// Index of the mask in `mounts`: its mode depends on what follows.
+    /// Index of the mask in `mounts`: its mode depends on the mounts that follow.
     at: usize,
-    /// Directories made on the way to what is re-opened.
+    /// Directories made on the way to re-opened paths.
     made: Vec<AbsPath>,
 }
 
-/// Only the mount points in it can be reached.
+/// The mode of a directory in which only the mount points can be reached.
 const SEARCH_ONLY: u32 = 0o111;
 const CLOSED: u32 = 0o000;
 /// Open to the command alone.
@@ -215,9 +216,9 @@ impl Planner<'_> {
         }
     }
 
-    /// Directly above the root, where every directory of the host can still be seen. Later, a tmpfs
-    /// covers some of these directories, such as a project in `/tmp`, and a mount there would pin a
-    /// directory of the tmpfs instead.
+    /// Makes the pins directly after the mount of the root, while every directory of the host can
+    /// still be seen. Later, a tmpfs covers some of these directories, such as a project in `/tmp`,
+    /// and a mount there would pin a directory of the tmpfs instead.
     fn pins(&mut self, decisions: &Decisions, base: &Base) {
         if ablate::is_off(Mitigation::Pins) {
             return;
@@ -261,14 +262,14 @@ impl Planner<'_> {
         }
     }
 
-    /// Where the policy masks a file, the guard needs the mask to compare with. It is beside the
-    /// guard's plan.
+    /// If the policy masks a file, the guard needs the mask to compare with. The mask is mounted
+    /// beside the guard's plan.
     fn mask_source(&mut self) {
         let is_mask = |planned: &PlannedMount| matches!(planned.mount, Mount::MaskFile { .. });
         let plan = self.mounts.iter().position(|planned| planned.mount == Mount::GuardPlan);
         if let Some(at) = plan.filter(|_| self.mounts.iter().any(is_mask)) {
             let (path, mount) = (places::at(places::MASKED), Mount::MaskSource);
-            let because = Origin::BuiltIn("what every hidden file shows");
+            let because = Origin::BuiltIn("the content of every hidden file");
             self.mounts.insert(at + 1, PlannedMount { path, mount, purpose: Purpose::Base, because });
         }
     }
@@ -284,8 +285,8 @@ impl Planner<'_> {
             return;
         }
         let inherited = view::at(&self.views, path);
-        // In a private place there is nothing to hide, but the way to what is re-opened must not be
-        // writable.
+        // In a private place there is nothing to hide, but the directories on the way to a
+        // re-opened path must not be writable.
         let leads_on = || inherited == View::Fresh && decisions.reopens_below(path);
         let is_link = self.private.is_some_and(|folder| folder.may_have(path, decision))
             && self.links.len() < private::MOST_LINKS;
@@ -307,7 +308,8 @@ impl Planner<'_> {
             self.open_the_way();
         }
         let at = self.mounts.len();
-        // The link of the guard covers the host's file. Elsewhere it needs a file to be mounted on.
+        // The guard mounts its link over the host's file. If the host's file does not show, bwrap
+        // must first mount a file for the link to cover.
         if !is_link || !inherited.shows_host() {
             let mount = mount(decision, inherited);
             let purpose = if is_injected { Purpose::Injection } else { Purpose::Rule(decision.access) };
@@ -332,7 +334,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Below a mask, directories on the way to what is re-opened are made search-only (SPEC B3);
+    /// Below a mask, directories on the way to a re-opened path are made search-only (SPEC B3);
     /// bwrap would make them listable.
     fn make_parents(&mut self, path: &AbsPath) {
         let Some(mask) = self.open.last_mut() else { return };

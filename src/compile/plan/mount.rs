@@ -1,4 +1,4 @@
-//! The mounts of a plan: what each shows, and why it is there.
+//! The mounts of a plan: the content and the reason of each.
 
 use crate::policy::{AbsPath, Access, Origin};
 
@@ -102,15 +102,15 @@ pub enum Purpose {
     Rule(Access),
     /// It shows another content in the place of the host's.
     Injection,
-    /// It keeps a directory from being moved, and so `keeps`, which lies below it, where the rule
-    /// says (SPEC B12). Nothing of it is seen: a writable bind covers it.
+    /// It keeps a directory from being moved, so that `keeps`, a path below it, stays where the
+    /// rule says (SPEC B12). A writable bind covers the pin, so the command does not see it.
     Pin {
         keeps: AbsPath,
     },
 }
 
 impl Purpose {
-    /// For people: the purpose and the rule behind it.
+    /// The purpose and the rule behind it, as text for people.
     pub fn explained(&self, because: &Origin) -> String {
         match self {
             Purpose::Base => because.to_string(),

@@ -2,11 +2,11 @@
 //!
 //! bwrap reads the whole mount table for each bind, so its time grows with the square of their
 //! number, and it takes at most 9,000 arguments. The guard's mounts cost microseconds, but the
-//! guard can only tighten. The guard makes the masks and read-only binds beyond the first
-//! [`MOST_IN_ARGV`], and the pins beyond as many: a command can create any number of paths that
-//! patterns match. It also makes every mask of a service's socket, which comes and goes by itself:
-//! bwrap would fail, or make a file in its place. A pin of the guard is visible, so a file that
-//! moves across it is copied (EXDEV).
+//! guard can only tighten. bwrap makes the first [`MOST_IN_ARGV`] masks and read-only binds, and
+//! the first [`MOST_IN_ARGV`] pins. The guard makes the others: a command can create any number of
+//! paths that patterns match. It also makes every mask of a service's socket, which comes and goes
+//! by itself: bwrap would fail, or make a file in its place. A pin of the guard is visible, so a
+//! file that moves across it is copied (EXDEV).
 
 use std::collections::{BTreeMap, BTreeSet};
 

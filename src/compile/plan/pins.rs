@@ -74,7 +74,8 @@ fn movable<'p>(
     let ends = way.iter().skip(1).map(|(at, _)| *at).chain([path]);
     way.iter().zip(ends).flat_map(move |((at, decision), end)| {
         let is_part = decision.access == Access::Rw && root.is_some();
-        // Mount points both, and the kernel refuses to move one.
+        // Both ends of this part of the way are mount points, and the kernel refuses to move a
+        // mount point.
         root = (decision.access == Access::Rw).then(|| root.unwrap_or(at));
         let shortest = at.bytes().len() + usize::from(!is_part);
         let between = end.folders().take_while(move |directory| directory.as_os_str().len() >= shortest);

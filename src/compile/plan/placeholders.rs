@@ -33,7 +33,8 @@ impl Planner<'_> {
             let is_covered = (decision.access == Access::Exclude || is_ours || is_placeholder())
                 && (view::above(&self.views, path) == View::HostRw || is_fresh)
                 && !decisions.opens_below(path);
-            // Also in a read-only folder: git would stage a content that is not the project's.
+            // An injected path is listed in a read-only folder, too: otherwise git would stage the
+            // injected content.
             let is_injected = decision.injected.is_some();
             let is_covered = match ablate::is_off(Mitigation::InjectedIgnored) {
                 false => is_covered || is_injected,
@@ -44,8 +45,9 @@ impl Planner<'_> {
                 lines.extend(exclude.seen(path).flat_map(|seen| ignore_line(seen, decision.kind)));
             }
         }
-        // Also without a line: a command could hide what it plants from `git status`. Where git
-        // cannot write, it stages nothing. A list that a rule hides stays hidden.
+        // The copy is mounted even if no line is added: otherwise a command could write to the list
+        // and hide planted files from `git status`. If git cannot write there, it stages nothing,
+        // and needs no copy. A list that a rule hides stays hidden.
         let around = view::above(&self.views, &exclude.path);
         let is_masked = view::at(&self.views, &exclude.path) == View::Masked;
         if around != View::HostRw || is_masked {
@@ -59,11 +61,12 @@ impl Planner<'_> {
         if let Some(own) = &exclude.placeholder {
             placeholders.push(own.clone());
         }
-        let why = "git leaves alone what is hidden or blocked";
+        let why = "git ignores hidden and blocked paths";
         self.always_at(exclude.path.clone(), View::HostRo, Mount::DataFile { content }, why);
     }
 
-    /// Mounts second places. Both places must be writable without it: a second place opens nothing.
+    /// Mounts second places. Both places must be writable without the second mount, so that this
+    /// mount opens nothing.
     pub(super) fn second_places(
         &mut self,
         places: &[SecondPlace],
@@ -91,14 +94,15 @@ impl Planner<'_> {
 }
 
 /// SPEC M4: no placeholder is created through a symlink. If the command could replace a dangling
-/// link, a block of the user is an error, and so is a protection of the repository. A block of
-/// another preset, and in a repository that a command may have made, is a warning.
+/// link, the rule is an error if a user wrote it or if it protects the project's repository. For
+/// every other rule of a preset it is a warning, also for rules about a repository that a command
+/// may have made.
 pub fn check_dangling(plan: &Plan, dangling: &[(Arc<Rule>, AbsPath)], diagnostics: &mut Diagnostics) {
     for (rule, link) in dangling.iter().filter(|(_, link)| plan.view_around(link) == View::HostRw) {
         let written = escape_for_display(&rule.text);
         let message =
             format!("`{written}` leads through the symlink `{link}` to nothing, and a command can replace the link");
-        let help = "remove the link, or create what it leads to: no placeholder is created through a symlink";
+        let help = "remove the link, or create its target: no placeholder is created through a symlink";
         let is_warning = rule.layer == LayerKind::Preset && !rule.protects_repository();
         let code = if is_warning { Code::DanglingLink } else { Code::PlaceholderFailed };
         diagnostics.push(Diagnostic::new(code, message).at(&rule.origin).help(help));

@@ -101,7 +101,7 @@ pub fn check_private(
             "`{path}`{} read-only: only {MOST_LINKS} private files get a copy",
             are(linked.len() - MOST_LINKS - 1)
         );
-        let help = "remove files that nobody needs, or change these outside";
+        let help = "remove files that are not needed, or change these outside";
         diagnostics.push(Diagnostic::new(Code::PrivateUnavailable, message).at(&decision.origin).help(help));
     }
     let ignored = decisions.ignored().filter(|ignored| ignored.why == IgnoreReason::DoesNotTighten);
@@ -112,7 +112,7 @@ pub fn check_private(
     for (path, decision) in plain {
         if let Some(link) = decision.links.first() {
             diagnostics.push(is_link(link, path, &decision.origin));
-        // A folder may have the name that a pattern of a preset means.
+        // A preset's pattern may also match a folder, which is no mistake of the user.
         } else if decision.layer != LayerKind::Preset {
             let message = format!("`{path}` is read-only: only a file can be private");
             let diagnostic = Diagnostic::new(Code::PrivateUnavailable, message).at(&decision.origin);

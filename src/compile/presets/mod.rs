@@ -1,4 +1,4 @@
-//! Which presets are on (SPEC P1–P4), and their rules. The contents of the built-in presets are
+//! The presets that are on (SPEC P1–P4), and their rules. The contents of the built-in presets are
 //! data (`data/`).
 
 pub mod builtin;
@@ -39,11 +39,11 @@ pub(super) fn expand(layers: &Layers, diagnostics: &mut Diagnostics) -> Expanded
     }
 }
 
-/// Which presets are on.
+/// The presets that are on.
 struct Selection {
     /// Definitions of users so far, with the folder that their relative paths start from.
     defined: BTreeMap<String, Vec<(PresetDefinition, AbsPath)>>,
-    /// How each preset is on: in several ways if files above the root name it, too.
+    /// The ways in which each preset is on: several if files above the root name it, too.
     on: BTreeMap<String, Vec<On>>,
 }
 

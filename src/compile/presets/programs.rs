@@ -26,7 +26,7 @@ const DATA: [&str; 9] = ["log", "txt", "md", "csv", "jsonl", "history", "db", "s
 pub(crate) fn named_by_agents(host: &Host, home: &AbsPath, root: &AbsPath) -> BTreeSet<AbsPath> {
     let mut programs = BTreeSet::new();
     for file in PRESETS.iter().flat_map(|preset| preset.agent_files) {
-        // One that cannot be read by this user cannot be read by the agent either.
+        // The agent cannot read a file that this user cannot read.
         let path = home.join(file.path.trim_start_matches("~/"));
         let resolved = host.resolve(path.as_path()).map_or(path, |found| found.path);
         let Ok(Some(text)) = host.read_regular(&resolved, LARGEST) else { continue };

@@ -13,8 +13,8 @@ use crate::sys::ablate::{self, Mitigation};
 
 use super::data::PresetEntry;
 
-/// Adds the rules of one entry of a built-in preset: one, several, or none if it needs a repository
-/// and there is none.
+/// Adds the rules of one entry of a built-in preset: one rule, several rules, or none if the entry
+/// needs a repository and there is no repository.
 pub(super) fn add_rules(
     preset: &'static str,
     entry: &'static PresetEntry,
@@ -96,7 +96,7 @@ fn tightening(refinements: &Refinements) -> Arc<Refinements> {
 fn nested(name: &str, project: &Project) -> BTreeSet<AbsPath> {
     let repository = project.repository.as_ref();
     let main: Vec<&AbsPath> = repository.iter().flat_map(|main| [&main.git_dir, &main.common_dir]).collect();
-    // The run looks at its end at git directories whose paths are too long for a mount.
+    // Git directories whose paths are too long for a mount are checked when the run ends.
     let can_be_written = |place: &AbsPath| {
         can_be_mounted(place)
             && !main.contains(&place)
@@ -109,7 +109,7 @@ fn nested(name: &str, project: &Project) -> BTreeSet<AbsPath> {
     };
     let NestedRepositories { found, kept_within, .. } = &project.git_nested;
     let kept_within = kept_within.iter().filter(|_| name == "$GIT_KEPT_WITHIN").cloned();
-    // The run looks at its end at the others, too.
+    // The other repositories are checked when the run ends, too.
     let most = if ablate::is_off(Mitigation::CrowdedFolders) { usize::MAX } else { MOST_PROTECTED };
     found.iter().take(most).flat_map(of_one).chain(kept_within).filter(can_be_written).collect()
 }

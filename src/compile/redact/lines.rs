@@ -24,7 +24,8 @@ const WORDS: [&str; 14] = [
     "token",
 ];
 
-/// The lines with their ends. npm takes a lone carriage return for one.
+/// The lines of a text, each with its line end. A lone carriage return is a line end, too, as for
+/// npm.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(['\n', '\r'])
 }
@@ -33,7 +34,8 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 pub(super) fn is_reference(value: &str) -> bool {
     let value = value.trim().trim_matches(['"', '\'']);
     let name = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-    // Without a value to fall back on; npm writes `?`, Yarn `-` and `:-`.
+    // A reference with a default value does not count, because the default may be a credential. An
+    // empty default does: npm writes `?`, Yarn `-` and `:-`.
     let name = name.map(|name| name.trim_end_matches(['?', '-', ':']));
     name.is_some_and(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
 }
@@ -80,7 +82,7 @@ pub(super) fn yarnrc(text: &str) -> Result<String, Unclear> {
             out.push_str(line);
             continue;
         }
-        // An alias stands for a value elsewhere, and an open quote goes on at any indentation.
+        // An alias refers to a value elsewhere, and an open quote goes on at any indentation.
         if value.starts_with(['*', '&', '!']) || is_open_quote(value) {
             return Err(Unclear::Syntax);
         }

@@ -1,8 +1,8 @@
 //! Takes the credentials out of a settings file (SPEC P16). Pure.
 //!
-//! The text is what tools would read: lines or elements are removed whole, and the rest stays as it
-//! is. A text that is unclear is refused, and the caller then hides the file. Nothing here can tell
-//! a secret by its look: a credential is what the format calls one.
+//! Tools can still read the text: lines or elements are removed whole, and the rest stays as it is.
+//! A text that is unclear is refused, and the caller then hides the file. No value is judged by its
+//! look: a credential is a value to which the format gives the name of a credential.
 
 mod lines;
 mod toml;
@@ -11,7 +11,7 @@ mod xml;
 
 use crate::policy::CredentialFile;
 
-/// Why no copy without credentials can be made.
+/// The reason why no copy without credentials can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unclear {
     #[error("it is not text")]

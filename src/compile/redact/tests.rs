@@ -188,7 +188,7 @@ fn any_format() -> impl Strategy<Value = CredentialFile> {
 }
 
 proptest! {
-    /// A copy never has credentials left, whatever the text is.
+    /// No text gives a copy that still has credentials.
     // SPEC P16
     #[test]
     fn a_copy_has_nothing_more_to_remove(

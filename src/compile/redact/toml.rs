@@ -34,7 +34,7 @@ struct Removal {
 
 impl VisitMut for Removal {
     fn visit_table_like_mut(&mut self, table: &mut dyn TableLike) {
-        // Bun takes `$NAME` for a variable.
+        // Bun reads `$NAME` as a variable.
         let is_name = |value: &str| is_reference(value) || value.starts_with('$');
         let holds =
             |(key, value): &(&str, &toml_edit::Item)| is_credential(key) && !value.as_str().is_some_and(is_name);

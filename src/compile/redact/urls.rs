@@ -7,8 +7,8 @@ const SLASHES: [char; 2] = ['/', '\\'];
 /// Schemes that programs read without their slashes, too: `https:user@host`.
 const SPECIAL: [&str; 5] = ["http", "https", "ws", "wss", "ftp"];
 
-/// The text without the credentials of its URLs. A reference such as `${TOKEN}` is none: its value
-/// is in the environment.
+/// The text without the credentials of its URLs. A reference such as `${TOKEN}` is no credential:
+/// its value is in the environment.
 pub(super) fn without_credentials(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -41,8 +41,8 @@ fn scheme_of(before: &str) -> String {
     before.get(start..).unwrap_or_default().to_ascii_lowercase()
 }
 
-/// Whether the text before the `@` tells more than a name. Over HTTP, registries take a token for a
-/// user's name.
+/// Whether the text before the `@` tells more than a name. Over HTTP, registries accept a token as
+/// a user's name.
 fn is_secret(scheme: &str, credentials: &str) -> bool {
     let is_web = scheme.ends_with("http") || scheme.ends_with("https");
     let parts: Vec<&str> = credentials.splitn(2, ':').collect();

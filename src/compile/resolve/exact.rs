@@ -35,8 +35,8 @@ impl Resolver<'_> {
         self.accept(Match { links, names, ..Match::new(rule.clone(), path, kind, exactness) });
     }
 
-    /// The kind of file that will be at `path` when the command starts, if it is `kind` now.
-    /// Records the rule if that is nothing, or a placeholder.
+    /// The kind of file that will be at `path` when the command starts. `kind` is the kind now.
+    /// Records the rule if nothing, or only a placeholder, will be there.
     fn kind_at_start(&mut self, rule: &Arc<Rule>, path: &AbsPath, kind: Option<FileKind>) -> Option<FileKind> {
         let there = kind.filter(|_| !self.stands(path));
         if there.is_some() {
@@ -55,7 +55,8 @@ impl Resolver<'_> {
     /// Handles a rule for a path that is missing and will not be created.
     fn nothing_at(&mut self, rule: &Arc<Rule>, path: AbsPath, links: &[AbsPath]) {
         match (rule.if_missing, links.last()) {
-            // git obeys the link, whatever a command makes of it.
+            // git follows the dangling link, and obeys any file that a command creates at its
+            // target.
             (IfMissing::Skip, Some(link)) if rule.protects_repository() => {
                 self.found.dangling.push((rule.clone(), link.clone()));
                 self.missing(rule, path);

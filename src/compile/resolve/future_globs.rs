@@ -1,4 +1,4 @@
-//! Which patterns would match a path that does not exist yet.
+//! Finds the patterns that would match a path that does not exist yet.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::policy::{AbsPath, Rule};
 use super::anchored;
 use super::pattern::{self, Component, Pattern};
 
-/// The globs of a policy, ready to be asked about paths.
+/// The globs of a policy, prepared for the search by path.
 pub struct FutureGlobs<'r> {
     host: &'r Host,
     globs: Vec<FutureGlob<'r>>,
@@ -24,7 +24,7 @@ struct FutureGlob<'r> {
 /// A path that a pattern would match at a start.
 pub struct FutureMatch<'p> {
     pub rule: &'p Rule,
-    /// The outermost match on the way: the pattern is done with it (SPEC G2).
+    /// The outermost match on the way. The pattern does not search below a match (SPEC G2).
     pub at: AbsPath,
     /// The part of the pattern before its first wildcard (SPEC G3).
     pub fixed_prefix: &'p AbsPath,

@@ -16,8 +16,9 @@ use super::{Match, Resolver};
 const SYSTEM: [&str; 11] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/dev", "/proc", "/run"];
 
-/// Whether `path` is one of these folders, lies directly in one, or contains one. With a link to it
-/// a command could keep every program from starting in the next run.
+/// Whether `path` is one of these folders, lies directly in one, or contains one. If a protective
+/// pattern followed a link to such a folder, a command could make the link and so keep every
+/// program from starting in the next run.
 fn is_of_system(path: &AbsPath) -> bool {
     let parent = path.parent();
     SYSTEM.iter().any(|folder| {

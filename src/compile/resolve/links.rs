@@ -39,7 +39,7 @@ impl Resolver<'_> {
         self.found.links.sort_by(|a, b| a.path.cmp(&b.path));
     }
 
-    /// Programs go by `$HOME`, which may lead through symlinks.
+    /// Programs use `$HOME`, which may lead through symlinks.
     fn links_to_home(&self) -> Vec<ShownLink> {
         let home = self.session.path_var("HOME").and_then(|home| self.host.resolve(home.as_path()).ok());
         let links = home.map(|home| home.links).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! From rules to paths on this host. All reading of the file system for rules happens here: no
-//! later stage asks the host again.
+//! Finds the paths on this host that rules apply to. This stage alone reads the file system for
+//! rules: no later stage reads it again.
 
 mod docker;
 mod exact;
@@ -63,7 +63,7 @@ pub struct Match {
     pub exactness: Exactness,
     /// The path before the last symlink was followed: for a glob, the path that matched.
     pub matched: AbsPath,
-    /// The symlinks between what was written and `path`.
+    /// The symlinks between the written path and `path`.
     pub links: Vec<AbsPath>,
     /// The part of the rule before its first wildcard; the path itself for an exact rule (SPEC G3).
     pub fixed_prefix: AbsPath,
@@ -112,7 +112,8 @@ pub struct Resolution {
     /// Files to create before the start.
     pub new_files: Vec<NewFile>,
     pub second_places: Vec<SecondPlace>,
-    /// Symlinks on the way to what rules show, where a place of the sandbox's own may cover them.
+    /// Symlinks on the way to paths that rules show. A place of the sandbox's own may cover these
+    /// symlinks.
     pub links: Vec<ShownLink>,
     /// Our own files under other names.
     pub own_aliases: Vec<OwnFile>,
@@ -220,7 +221,7 @@ pub(crate) fn resolve_hidden(
 ) -> Vec<Match> {
     let patterns: Vec<&WalkPattern> = full.patterns.iter().filter(|pattern| !is_left_out(&pattern.rule)).collect();
     let diagnostics = &mut Diagnostics::default();
-    // Only exact rules ask where placeholders are.
+    // Only exact rules need the list of placeholders.
     let standing = Vec::new();
     let found = Resolution::new(host, &layers.state);
     let mut resolver = Resolver { host, session, project: &layers.project, diagnostics, standing, found };
@@ -238,7 +239,7 @@ impl Resolution {
     }
 
     /// The paths that the read-only globs of presets match now, and did not match when they were
-    /// resolved. Globs with `**`, and those in git directories, are left out: they would walk far.
+    /// resolved. Globs with `**`, and globs in git directories, are left out: they would walk far.
     pub(crate) fn new_matches(&self, host: &Host) -> Vec<(Arc<Rule>, AbsPath)> {
         let is_of_preset = |rule: &Rule| {
             let is_found = matches!(&rule.origin, Origin::Preset { path, .. } if path.starts_with('$'));
@@ -313,7 +314,7 @@ impl<'a> Resolver<'a> {
                 match self.host.resolve_from(anchor, &path) {
                     Ok(meant) if meant.kind.is_none() && literal.is_some() => {}
                     Ok(meant) => self.exact(rule, meant),
-                    // The command cannot look at it either.
+                    // The command cannot reach this path either, so nothing has to be shown.
                     Err(_) if rule.refinements.only_shows => {}
                     Err(e) => self.unreadable(rule, &anchor.join(text), &e),
                 }
@@ -367,7 +368,7 @@ impl<'a> Resolver<'a> {
         self.host.resolve_from(anchor, Path::new(text)).ok().filter(|resolved| resolved.kind.is_some())
     }
 
-    /// Records a match, unless its path is one that no rule may name (SPEC D4).
+    /// Records a match, unless no rule may name its path (SPEC D4).
     fn accept(&mut self, found: Match) {
         let Match { rule, path, kind, .. } = &found;
         let is_own_root = path.is_root() && rule.refinements.mask == Mask::OwnPlace;
@@ -411,7 +412,7 @@ fn is_plain(text: &str) -> bool {
     text.chars().all(|c| c.is_alphanumeric() || "/._- ".contains(c))
 }
 
-/// Why no rule of this access may name `path`, and what to do instead.
+/// The reason why no rule of this access may name `path`, and the remedy.
 fn reserved(path: &AbsPath, access: Access) -> Option<(&'static str, &'static str)> {
     let is = |top: &str| path.as_os_str() == top;
     let within = |top: &str| path.lies_in(top.as_ref());
@@ -441,8 +442,9 @@ fn anchored<'t>(rule: &'t Rule, home: &'t AbsPath) -> (&'t AbsPath, &'t OsStr) {
     }
 }
 
-/// A file whose name is the text of a pattern, or the first components of it up to the first with a
-/// wildcard: `app/[id]` for `app/[id]/**`. Also returns how many bytes of the text name it.
+/// A file whose name is the text of a pattern, or the first components of the text up to the first
+/// component with a wildcard: `app/[id]` for `app/[id]/**`. Also returns how many bytes of the text
+/// name it.
 pub(crate) fn named_like_pattern(host: &Host, home: &AbsPath, rule: &Rule) -> Option<(AbsPath, usize)> {
     let (anchor, text) = anchored(rule, home);
     let bytes = text.as_bytes();

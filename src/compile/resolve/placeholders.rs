@@ -1,5 +1,5 @@
-//! Missing paths: those that a start creates, for rules that ask for them and for installed
-//! programs that need them (SPEC P9), and those that may get a placeholder (SPEC M4–M6). `decide`
+//! Missing paths: paths that a start creates, for rules that ask for them and for installed
+//! programs that need them (SPEC P9), and paths that may get a placeholder (SPEC M4–M6). `decide`
 //! tells which of the latter need one.
 
 use std::os::unix::ffi::OsStrExt;
@@ -50,11 +50,11 @@ impl GitExclude {
 }
 
 impl Resolver<'_> {
-    /// Records what will be created, before any rule is resolved: it counts as existing for all of
-    /// them, as it will in the next run. `exact` reports the obstacle.
+    /// Records the paths that will be created, before any rule is resolved: for all rules they
+    /// count as existing, as they will in the next run. `exact` reports the obstacle.
     pub(super) fn plan_creation(&mut self, rule: &Rule) {
         let Some(resolved) = self.exact_target(rule) else { return };
-        // Presets go without what this process cannot create.
+        // For a preset, a path that this process cannot create is left out.
         let may_create = rule.layer != LayerKind::Preset || self.host.can_create(&resolved.path);
         if resolved.kind.is_none() && resolved.links.is_empty() && may_create {
             self.refuse_literal(rule);
@@ -111,7 +111,7 @@ impl Resolver<'_> {
         signs.is_empty() || signs.iter().any(exists)
     }
 
-    /// Keeps one placeholder for each path: that of the first rule of the highest layer.
+    /// Keeps one placeholder for each path: the placeholder of the first rule of the highest layer.
     pub(super) fn settle_placeholders(&mut self) {
         let placeholders = &mut self.found.placeholders;
         placeholders.sort_by(|a, b| a.path.cmp(&b.path).then(b.layer.cmp(&a.layer)));
@@ -183,7 +183,7 @@ impl Resolver<'_> {
             return None;
         }
         let (parents, kind, layer) = (self.missing_parents(path)?, FileKind::File, LayerKind::Base);
-        let origin = Origin::BuiltIn("git leaves alone what is hidden or blocked");
+        let origin = Origin::BuiltIn("git ignores hidden and blocked paths");
         exclude.placeholder = Some(Placeholder { path: path.clone(), kind, parents, layer, origin });
         Some(exclude)
     }

@@ -17,7 +17,7 @@ const LARGEST: u64 = 1 << 20;
 /// Each copy is one of bwrap's binds, and a command can create any number of files.
 const MOST_COPIES: usize = 32;
 
-/// Why the command sees no copy of a file.
+/// The reason why the command sees no copy of a file.
 #[derive(Debug, thiserror::Error)]
 enum NoCopy {
     #[error("it cannot be read: {}", reason(.0))]
@@ -30,7 +30,7 @@ enum NoCopy {
 
 impl Resolver<'_> {
     /// Records a match with the copy that the command sees. A file without credentials stays as it
-    /// is, and one that cannot be read or understood is hidden.
+    /// is. A file that cannot be read or understood is hidden.
     pub(super) fn accept_redacted(&mut self, found: Match, file: CredentialFile) {
         let is_placeholder = self.found.placeholders.iter().any(|other| other.path == found.path);
         // No tool reads a directory of this name.

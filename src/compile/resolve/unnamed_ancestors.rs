@@ -7,7 +7,7 @@ use super::pattern::Component;
 use super::walk::WalkPattern;
 use crate::policy::AbsPath;
 
-/// The directories that the first `**` of a pattern stands for on the way to one match. The command
+/// The directories that the first `**` of a pattern matched on the way to one match. The command
 /// can rename them and move them anywhere below `within`, and the rule still applies to their
 /// contents (SPEC B13).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl UnnamedAncestors {
         // Match each part between two `**` as late as possible, from the end: that leaves the most
         // directories unnamed.
         let mut parts = pattern.components[first + 1..].rsplit(is_any_depth);
-        // As the last component `**` stands for one name at least.
+        // As the last component, `**` matches at least one name.
         let end = parts.next()?.len().max(1);
         let mut named_from = names.len().checked_sub(end)?;
         for part in parts {

@@ -313,7 +313,8 @@ impl Glance {
     }
 }
 
-/// Reports a directory near the top of those that are nested too deep: a name that people can read.
+/// Reports directories that are nested too deep. Names one near the top, whose path people can
+/// read.
 fn too_deep(task: &Task) -> Vec<(usize, AbsPath, io::Error)> {
     let error = || io::Error::from_raw_os_error(rustix::io::Errno::NAMETOOLONG.raw_os_error());
     let top = task.directory.ancestors().find(|above| above.as_os_str().len() < LONGEST_NAMED);

@@ -1,6 +1,6 @@
 //! The directories that a walk has read, and whether they have changed since. While the walk runs,
-//! another sandbox may move a directory from a place that it has not read yet to one that it has,
-//! so that the walk misses the directory.
+//! another sandbox may move a directory from a place that the walk has not read yet to one that it
+//! has already read. The walk then misses the directory.
 
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 

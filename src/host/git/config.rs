@@ -4,10 +4,11 @@
 use std::io;
 use std::rc::Rc;
 
-/// One `name = value` and the section that it stands in, in the spelling of the file.
+/// One `name = value` and its section, in the spelling of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfigEntry {
-    /// Without the quoted subsection. `[a.b]`, an older form of `[a "b"]`, is the section `a.b`.
+    /// The section without the quoted subsection. `[a.b]`, an older form of `[a "b"]`, is the
+    /// section `a.b`.
     pub section: Rc<str>,
     pub subsection: Option<Rc<[u8]>>,
     pub name: String,
@@ -21,7 +22,8 @@ impl ConfigEntry {
         self.subsection.is_none() && self.section.eq_ignore_ascii_case(section) && self.name.eq_ignore_ascii_case(key)
     }
 
-    /// Whether `table`, of sections and their keys in lower case, has this key in `section`.
+    /// Whether `table` lists this key under `section`. The table holds sections and their keys in
+    /// lower case.
     pub(crate) fn is_listed(&self, section: &str, table: &[(&str, &str)]) -> bool {
         let has_key = |keys: &str| keys.split(' ').any(|key| self.name.eq_ignore_ascii_case(key));
         table.iter().any(|(known, keys)| section.eq_ignore_ascii_case(known) && has_key(keys))
@@ -237,7 +239,7 @@ impl ConfigText<'_> {
             kept = value.len();
         }
         value.truncate(kept);
-        // git takes a value for a C string.
+        // git treats a value as a C string.
         Some(super::until_nul(&value).to_vec())
     }
 }

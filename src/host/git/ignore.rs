@@ -1,8 +1,8 @@
 //! The lines of a `.gitignore` that begin with `!`, which outrank `info/exclude` (gitignore(5)).
 
-/// Whether a line of `text` may keep git from ignoring a path, whatever `info/exclude` says.
-/// `names` are the components of the path below the folder of the file. A bracket, a backslash and
-/// a later line that ignores the path again are not weighed: such a line counts.
+/// Whether a line of `text` may keep git from ignoring a path in spite of `info/exclude`. `names`
+/// are the components of the path below the folder of the file. A bracket, a backslash and a later
+/// line that ignores the path again are not weighed: such a line counts.
 pub(crate) fn may_take_out(text: &[u8], names: &[&[u8]], is_folder: bool) -> bool {
     text.split(|byte| *byte == b'\n').any(|line| {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -28,7 +28,7 @@ fn matches(pattern: &[u8], names: &[&[u8]], is_folder: bool) -> bool {
     }
 }
 
-/// `**` stands for any number of names, and for at least one at the end.
+/// `**` matches any number of names, and at least one at the end.
 fn path_matches(parts: &[&[u8]], names: &[&[u8]]) -> bool {
     let end = parts.len();
     let mut reached = vec![false; end + 1];
@@ -123,7 +123,7 @@ mod tests {
 
     /// A command can leave such a line for the next start.
     #[test]
-    fn many_wildcards_are_compared_soon() {
+    fn many_wildcards_are_compared_quickly() {
         let text = format!("!{}x", "**/a/".repeat(5_000));
         assert!(!takes_out(&text, &"a/".repeat(200), false));
         let text = format!("!{}x", "*a".repeat(5_000));

@@ -74,8 +74,8 @@ impl IndexedSubmodules {
 }
 
 /// The submodules in the index of `git_dir`; `None` if the index is unclear. An index that git
-/// refuses may be accepted here; one that git accepts is never read differently. `on_hidden` gets
-/// each file that git assumes to be unchanged or does not look for.
+/// refuses may be accepted here; an index that git accepts is never read differently. `on_hidden`
+/// gets each file that git assumes to be unchanged or does not look for.
 pub(crate) fn submodules(
     host: &Host,
     git_dir: &AbsPath,
@@ -107,8 +107,8 @@ pub(crate) fn submodules(
 pub(crate) struct TrackedNames(Vec<(Vec<u8>, bool)>);
 
 impl TrackedNames {
-    /// Whether the index has `name`, something below it, or a folder around it. What is below a
-    /// submodule is a matter of its own index: git adds nothing there to this one.
+    /// Whether the index has `name`, something below it, or a folder around it. A path below a
+    /// submodule belongs to the index of the submodule: git adds no such path to this index.
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         let is_within = |inner: &[u8], outer: &[u8]| {
             inner
@@ -121,8 +121,8 @@ impl TrackedNames {
     }
 }
 
-/// The names in the index of `git_dir`, perhaps with some that it had before; `None` if they cannot
-/// be told.
+/// The names in the index of `git_dir`. In a split index, some may be names that it no longer has.
+/// `None` if the index is not understood.
 pub(crate) fn tracked_names(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::Result<Option<TrackedNames>> {
     let Some(parts) = parts(host, git_dir, common_dir)? else { return Ok(None) };
     let names = parts.iter().flat_map(|index| {
@@ -177,7 +177,7 @@ pub(crate) struct Index {
     /// one.
     names: Vec<u8>,
     entries: Vec<IndexEntry>,
-    /// Where the extensions start.
+    /// The offset at which the extensions start.
     entries_end: usize,
 }
 
@@ -211,9 +211,9 @@ impl Index {
         // git keeps the entries sorted by name and stage, and refuses an index that is not.
         let order = |entry| (index.name_of(entry), entry.stage);
         let is_sorted = index.entries.is_sorted_by(|a, b| order(a) < order(b));
-        // An extension that begins with a lower-case letter changes what the entries mean: `link`
-        // says that others are in another file. `sdir` announces entries that are whole folders,
-        // which `is_plain` tells apart.
+        // An extension that begins with a lower-case letter changes the meaning of the entries:
+        // `link` says that others are in another file. `sdir` announces entries that are whole
+        // folders, which `is_plain` tells apart.
         let is_understood = |name: &[u8]| name.first().is_some_and(u8::is_ascii_uppercase) || name == b"sdir";
         let is_readable = index.extensions().all(|found| found.is_some_and(|(name, _)| is_understood(name)));
         (has_names && is_sorted && is_readable).then_some(index)
@@ -243,7 +243,7 @@ impl Index {
     pub(crate) fn blob_id(&self, name: &[u8]) -> Option<&[u8]> {
         let mut same = self.entries_from(name).take_while(|entry| self.name_of(entry) == name);
         let entry = same.next().filter(|entry| entry.is_plain())?;
-        // A second entry means that the file is unmerged, whatever the first one says.
+        // A second entry of the name means that the file is unmerged.
         if same.next().is_some() {
             return None;
         }
@@ -294,7 +294,8 @@ impl Index {
             Some(_) => true,
             None => false,
         });
-        // git looks for `EOIE` at its distance from the end, also within another extension.
+        // git looks for `EOIE` at a fixed distance from the end, even if another extension is
+        // there.
         let hash = self.hash_kind.length();
         let tail = self.bytes.len().checked_sub(EXTENSION_HEADER + 4 + hash + hash);
         let has_tail = tail.and_then(|at| self.bytes.get(at..)?.get(..4)) == Some(b"EOIE");

@@ -1,9 +1,9 @@
 //! The git repository that a project belongs to, read from git's own files.
 //!
 //! The sandbox makes a git directory writable, and the command may have written the `.git` that
-//! names it. So a `.git` that leads out of the project is only a claim. It is believed if the place
-//! that it names points back, in a file that the command cannot write without access to that place.
-//! Nothing here starts `git`: its configuration can name programs to run.
+//! names it. So a `.git` that leads out of the project is only a claim. The claim is accepted if
+//! the place that it names points back, in a file that the command cannot write without access to
+//! that place. Nothing here starts `git`: its configuration can name programs to run.
 
 pub(crate) mod config;
 pub(crate) mod ignore;
@@ -48,8 +48,9 @@ pub struct Repository {
 /// The repository of the nearest of `candidates` with a `.git`: `root`, then the ancestors that may
 /// be searched, nearest first.
 ///
-/// The nearest `.git` decides, also if it is invalid. git looks further up then; here, a command
-/// that empties the repository of a project would open the one around it.
+/// The nearest `.git` decides, also if it is invalid. git would search further up. That would be
+/// wrong here: a command that empties the project's repository would open the repository around the
+/// project.
 pub fn discover(
     host: &Host,
     root: &AbsPath,
@@ -61,7 +62,7 @@ pub fn discover(
     found.map_err(|doubt| diagnostics.push(doubt.into_diagnostic(&folder.child(".git")))).ok()
 }
 
-/// The reason not to believe a `.git`.
+/// The reason not to follow a `.git`.
 struct Doubt {
     /// Continues a sentence that begins with the path of the `.git`.
     reason: String,
@@ -115,8 +116,8 @@ fn repository_at(host: &Host, root: &AbsPath, folder: &AbsPath) -> Result<Option
 /// A `.git` directory belongs to the folder that it lies in, without further proof. A `commondir`
 /// in it is not followed: git never puts one there, and the command could.
 ///
-/// In the project itself a broken one counts, too. It opens nothing that the project does not open,
-/// and after `rm .git/HEAD` the hooks still have to be protected in the next run.
+/// In the project itself a broken `.git` counts, too. It opens nothing that the project does not
+/// open, and after `rm .git/HEAD` the hooks still have to be protected in the next run.
 fn plain(host: &Host, root: &AbsPath, folder: &AbsPath, git_dir: AbsPath) -> Result<Repository, Doubt> {
     if folder != root && !is_git_directory(host, &git_dir)? {
         return Err(Doubt::new(

@@ -16,7 +16,7 @@ use crate::policy::path::AbsPath;
 pub struct Named {
     /// `core.hooksPath` and `init.templateDir`: folders.
     pub hooks: BTreeSet<AbsPath>,
-    /// `include.path` and `includeIf.….path`, whatever the condition: files.
+    /// The files of `include.path` and `includeIf.….path`, with any condition.
     pub included: BTreeSet<AbsPath>,
     /// Files in the work tree that are part of a command.
     pub programs: BTreeSet<AbsPath>,
@@ -24,8 +24,8 @@ pub struct Named {
     pub links: BTreeSet<AbsPath>,
 }
 
-/// Collects the paths that the settings of each repository name, and those of all other scopes.
-/// Relative paths start at its work tree.
+/// Collects the paths that settings name: the settings of each repository, and of all other scopes.
+/// Relative paths start at the work tree of the repository.
 pub fn named(host: &Host, repositories: &[Repository], scopes: &Scopes) -> Named {
     let mut named = Named::default();
     for repository in repositories {
@@ -130,8 +130,8 @@ impl SettingsSearch<'_> {
 /// Sections whose commands the user calls by name, and sections without commands.
 const NOT_RUN: [&str; 7] = ["alias", "difftool", "mergetool", "guitool", "advice", "color", "safe"];
 
-/// Every setting that is not known to name no program may be a command: git and its helpers get
-/// new ones.
+/// Treats every setting as a possible command, unless it is known to be harmless: git and its
+/// helpers keep adding settings.
 fn may_name_program(entry: &ConfigEntry) -> bool {
     let section = entry.section.split('.').next().unwrap_or_default();
     let is_run = !NOT_RUN.iter().any(|known| section.eq_ignore_ascii_case(known));

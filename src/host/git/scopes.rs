@@ -39,7 +39,7 @@ pub struct Scopes {
     pub(super) entries: Vec<ConfigEntry>,
     pub(super) commands: Vec<Vec<u8>>,
     pub(super) folders: Vec<Vec<u8>>,
-    /// Where each git on the PATH is installed: `%(prefix)` in a path.
+    /// The folder in which each git on the PATH is installed: `%(prefix)` in a path.
     prefixes: Vec<AbsPath>,
 }
 
@@ -76,7 +76,7 @@ impl Scopes {
     }
 }
 
-/// Where the git in `folder` of the PATH is installed.
+/// The folder in which the git in `folder` of the PATH is installed.
 fn prefix_of(host: &Host, folder: &Path) -> Option<AbsPath> {
     host.program(&folder.join("git"))?.path.parent()?.parent()
 }

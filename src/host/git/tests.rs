@@ -23,7 +23,7 @@ fn discovered(fixture: &Fixture, candidates: &[&str]) -> Answer {
 }
 
 #[track_caller]
-fn assert_believed(fixture: &Fixture, candidates: &[&str], git_dir: &str, common_dir: &str, branch: Option<&str>) {
+fn assert_accepted(fixture: &Fixture, candidates: &[&str], git_dir: &str, common_dir: &str, branch: Option<&str>) {
     let answer = discovered(fixture, candidates);
     let has_git = |path: &&&str| fixture.real(path).join(".git").symlink_metadata().is_ok();
     let work_tree = candidates.iter().find(has_git).unwrap();
@@ -60,9 +60,9 @@ fn with_submodule() -> Fixture {
 #[test]
 fn a_plain_directory_is_found_from_the_root_and_from_below() {
     let fixture = Fixture::with_repository("repo");
-    assert_believed(&fixture, &["repo"], "repo/.git", "repo/.git", Some("main"));
+    assert_accepted(&fixture, &["repo"], "repo/.git", "repo/.git", Some("main"));
     fs::create_dir_all(fixture.real("repo/a/b")).unwrap();
-    assert_believed(&fixture, &["repo/a/b", "repo/a", "repo"], "repo/.git", "repo/.git", Some("main"));
+    assert_accepted(&fixture, &["repo/a/b", "repo/a", "repo"], "repo/.git", "repo/.git", Some("main"));
 }
 
 #[test]
@@ -76,9 +76,9 @@ fn without_any_git_there_is_no_repository_and_no_warning() {
 fn a_branch_name_may_hold_slashes_and_a_detached_head_has_none() {
     let fixture = Fixture::with_repository("repo");
     fixture.git("repo", &["checkout", "-q", "-b", "feature/deep/x"]);
-    assert_believed(&fixture, &["repo"], "repo/.git", "repo/.git", Some("feature/deep/x"));
+    assert_accepted(&fixture, &["repo"], "repo/.git", "repo/.git", Some("feature/deep/x"));
     fixture.git("repo", &["checkout", "-q", "--detach"]);
-    assert_believed(&fixture, &["repo"], "repo/.git", "repo/.git", None);
+    assert_accepted(&fixture, &["repo"], "repo/.git", "repo/.git", None);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_planted_commondir_in_a_plain_directory_is_not_followed() {
     let fixture = Fixture::with_repository("repo");
     fixture.init("other", &[]);
     fixture.write("repo/.git/commondir", "../../other/.git\n");
-    assert_believed(&fixture, &["repo"], "repo/.git", "repo/.git", Some("main"));
+    assert_accepted(&fixture, &["repo"], "repo/.git", "repo/.git", Some("main"));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_broken_repository_stays_protected_in_the_project_and_opens_nothing_above_it
     fixture.init("outer/inner", &[]);
     fs::remove_file(fixture.real("outer/inner/.git/HEAD")).unwrap();
     let git_dir = "outer/inner/.git";
-    assert_believed(&fixture, &["outer/inner", "outer"], git_dir, git_dir, None);
+    assert_accepted(&fixture, &["outer/inner", "outer"], git_dir, git_dir, None);
     assert_doubted(
         &fixture,
         &["outer/inner/sub", "outer/inner", "outer"],
@@ -134,13 +134,13 @@ fn a_broken_repository_stays_protected_in_the_project_and_opens_nothing_above_it
 }
 
 #[test]
-fn a_linked_worktree_is_believed_when_it_points_back() {
+fn a_linked_worktree_is_accepted_when_it_points_back() {
     let fixture = with_worktree();
-    assert_believed(&fixture, &["wt"], "repo/.git/worktrees/wt", "repo/.git", Some("feature/x"));
+    assert_accepted(&fixture, &["wt"], "repo/.git/worktrees/wt", "repo/.git", Some("feature/x"));
     // As git 2.48 and later write it with `worktree.useRelativePaths`.
     fixture.write("wt/.git", "gitdir: ../repo/.git/worktrees/wt\n");
     fixture.write("repo/.git/worktrees/wt/gitdir", "../../../../wt/.git\n");
-    assert_believed(&fixture, &["wt"], "repo/.git/worktrees/wt", "repo/.git", Some("feature/x"));
+    assert_accepted(&fixture, &["wt"], "repo/.git/worktrees/wt", "repo/.git", Some("feature/x"));
 }
 
 #[test]
@@ -148,15 +148,15 @@ fn a_worktree_reached_through_a_link_above_it_is_compared_resolved() {
     let fixture = with_worktree();
     fixture.symlink("alias", fixture.real("wt"));
     fixture.write("repo/.git/worktrees/wt/gitdir", format!("{}/.git\n", fixture.abs("alias")));
-    assert_believed(&fixture, &["alias"], "repo/.git/worktrees/wt", "repo/.git", Some("feature/x"));
+    assert_accepted(&fixture, &["alias"], "repo/.git/worktrees/wt", "repo/.git", Some("feature/x"));
 }
 
 #[test]
-fn a_worktree_of_a_bare_repository_is_believed() {
+fn a_worktree_of_a_bare_repository_is_accepted() {
     let fixture = Fixture::with_repository("repo");
     fixture.git("", &["clone", "-q", "--bare", "repo", "bare.git"]);
     fixture.git("bare.git", &["worktree", "add", "-q", "-b", "x", "../wt"]);
-    assert_believed(&fixture, &["wt"], "bare.git/worktrees/wt", "bare.git", Some("x"));
+    assert_accepted(&fixture, &["wt"], "bare.git/worktrees/wt", "bare.git", Some("x"));
 }
 
 #[test]
@@ -196,14 +196,14 @@ fn a_forged_worktree_cannot_name_a_repository_that_does_not_have_it() {
 }
 
 #[test]
-fn a_submodule_is_believed_when_it_points_back() {
+fn a_submodule_is_accepted_when_it_points_back() {
     let fixture = with_submodule();
     let git_dir = "super/.git/modules/sub";
-    assert_believed(&fixture, &["super/sub", "super"], git_dir, git_dir, Some("main"));
+    assert_accepted(&fixture, &["super/sub", "super"], git_dir, git_dir, Some("main"));
     // This moves `core.worktree` into a file of its own.
     fixture.git("super/sub", &["sparse-checkout", "set", "--no-cone", "file"]);
     assert!(fixture.real("super/.git/modules/sub/config.worktree").exists());
-    assert_believed(&fixture, &["super/sub", "super"], git_dir, git_dir, Some("main"));
+    assert_accepted(&fixture, &["super/sub", "super"], git_dir, git_dir, Some("main"));
 }
 
 #[test]
@@ -227,18 +227,18 @@ fn a_pointer_to_an_ordinary_repository_is_doubted_as_file_and_as_link() {
 }
 
 #[test]
-fn a_separate_git_directory_is_believed_once_the_help_was_followed() {
+fn a_separate_git_directory_is_accepted_once_the_help_was_followed() {
     let fixture = Fixture::new();
     fixture.init("site", &["--separate-git-dir=../store.git"]);
     let message = "points to `/store.git`, whose `config` has no `core.worktree` that points back";
     assert_doubted(&fixture, &["site"], &format!("`/site/.git` {message}"));
     let (git_dir, work) = (fixture.abs("store.git").to_string(), fixture.abs("site").to_string());
     fixture.git("", &[&format!("--git-dir={git_dir}"), "config", "core.worktree", &work]);
-    assert_believed(&fixture, &["site"], "store.git", "store.git", Some("main"));
+    assert_accepted(&fixture, &["site"], "store.git", "store.git", Some("main"));
 
     fs::remove_file(fixture.real("site/.git")).unwrap();
     fixture.symlink("site/.git", "../store.git");
-    assert_believed(&fixture, &["site"], "store.git", "store.git", Some("main"));
+    assert_accepted(&fixture, &["site"], "store.git", "store.git", Some("main"));
 }
 
 #[test]
@@ -246,10 +246,10 @@ fn a_git_directory_inside_the_project_needs_no_proof() {
     let fixture = Fixture::with_repository("repo");
     fixture.git("", &["clone", "-q", "--bare", "repo", "project/.bare"]);
     fixture.write("project/.git", "gitdir: ./.bare\n");
-    assert_believed(&fixture, &["project"], "project/.bare", "project/.bare", Some("main"));
+    assert_accepted(&fixture, &["project"], "project/.bare", "project/.bare", Some("main"));
     fs::remove_file(fixture.real("project/.git")).unwrap();
     fixture.symlink("project/.git", ".bare");
-    assert_believed(&fixture, &["project"], "project/.bare", "project/.bare", Some("main"));
+    assert_accepted(&fixture, &["project"], "project/.bare", "project/.bare", Some("main"));
     // Seen from a root below the folder, the same directory is outside.
     fs::create_dir(fixture.real("project/sub")).unwrap();
     assert_eq!(discovered(&fixture, &["project/sub", "project"]).repository, None);

@@ -19,14 +19,15 @@ use crate::sys::ablate::{self, Mitigation};
 use super::held::{Held, HeldReport};
 use super::repository::valid_head;
 
-/// The folders of one git directory that are searched. One that packs its refs has some dozens.
+/// The largest number of folders that are searched in one git directory. A git directory that packs
+/// its refs has some dozens.
 const MOST_FOLDERS: usize = 20_000;
 
 const REMOVE_LINK: &str = "remove it before you use git in this project: git would write through it";
 
 pub(super) struct GitDirLinks {
-    /// The git directories of the project at the start. None lies where the search of another one
-    /// finds its links.
+    /// The git directories of the project at the start. No git directory lies where the search of
+    /// another one finds its links.
     git_dirs: BTreeSet<AbsPath>,
     /// The links in them, and the target of each.
     known: BTreeMap<AbsPath, OsString>,
@@ -57,14 +58,15 @@ impl GitDirLinks {
 
     /// Moves each new link aside, and puts a link back that leads elsewhere now. `can_be_written`
     /// tells whether the command could create or replace a path. A search that does not come to its
-    /// end is reported wherever the git directory is, because nobody knows what it left out.
+    /// end is reported wherever the git directory is, because it may have missed links.
     pub(super) fn check(&self, can_be_written: &impl Fn(&AbsPath) -> bool, closed: Closed, held: &mut Held) {
         if ablate::is_off(Mitigation::GitLinks) {
             return;
         }
         for git_dir in &self.git_dirs {
             let found = search_opening(held.host, git_dir, closed);
-            // The link would be an entry of the folder, which may itself be the root of a mount.
+            // Asks about an entry of the folder, because a new link would be one. The folder itself
+            // may be the root of a mount, which the command cannot replace.
             let unknown = found.closed.iter().filter(|(folder, _)| can_be_written(&folder.child("HEAD")));
             let unknown = unknown.map(|(folder, e)| (folder, reason(e)));
             let overfull = found
@@ -153,7 +155,7 @@ fn is_store(host: &Host, git_dir: &AbsPath, folder: &AbsPath) -> bool {
     }
 }
 
-/// Whether git takes `folder` for a git directory. Then it uses no other one within, except below
+/// Whether git accepts `folder` as a git directory. Then it uses no other one within, except below
 /// its `modules`.
 fn is_git_dir(host: &Host, folder: &AbsPath) -> bool {
     OpenDir::open(host, folder).is_ok_and(|folder| {
@@ -170,7 +172,7 @@ fn components<'p>(git_dir: &AbsPath, path: &'p AbsPath) -> Vec<&'p OsStr> {
 /// The folders that a search opens if they cannot be listed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closed {
-    /// Those that git can search.
+    /// Folders that git can search.
     IfSearchable,
     All,
 }

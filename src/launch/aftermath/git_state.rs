@@ -1,6 +1,6 @@
-//! Files in git directories that git believes without a look, and by which it reads, writes or
+//! Files in git directories that git does not check. By their contents, git reads, writes or
 //! deletes files that the command could not: the names in an index, a `MERGE_RR`, and the like. git
-//! writes no such content itself, or the user loses little without it.
+//! itself writes no such content, or the user loses little if it is moved aside.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -22,7 +22,8 @@ use super::{is_there, name_in};
 
 /// The folders of all git directories that are searched.
 const MOST_FOLDERS: usize = 20_000;
-/// One line for each file with a conflict, each object store or each table of refs.
+/// The largest file that is read. It has one line for each file with a conflict, each object store
+/// or each table of refs.
 const LARGEST: u64 = 1 << 20;
 /// The number of names in one sentence.
 const MOST_NAMED: usize = 5;
@@ -40,7 +41,7 @@ pub(super) struct GitStateWatch {
     /// The git directories at the start. Some lie in others.
     git_dirs: Vec<AbsPath>,
     before: Found,
-    /// The indexes of known work trees. `nested` looks at those that nobody can read.
+    /// The indexes of known work trees. `nested` handles indexes that cannot be read.
     indexes: Vec<HiddenEntries>,
 }
 
@@ -64,7 +65,7 @@ impl GitStateWatch {
         Self { root: project.root.clone(), git_dirs, before, indexes: indexes.collect() }
     }
 
-    /// Moves aside or reports the files of which the command has made git believe something.
+    /// Moves aside or reports the files by which the command could mislead git.
     pub(super) fn finish(&self, plan: &Plan, held: &mut Held) {
         let now = search(held.host, &self.git_dirs);
         let can_be_written = |path: &AbsPath| plan.view_around(path) == View::HostRw;
@@ -101,7 +102,7 @@ impl GitStateWatch {
         let common_dir = common_dir_of(host, git_dir).unwrap_or_else(|_| git_dir.clone());
         let Ok(Some(parts)) = index::parts(host, git_dir, &common_dir) else {
             let is_new = !is_as_before && known().next().is_none();
-            return is_new.then(|| report(format!("since this run nobody can tell what `{index}` names"), RESET));
+            return is_new.then(|| report(format!("since this run the names in `{index}` are not known"), RESET));
         };
         if let Some(name) = parts.iter().find_map(index::Index::refused_name) {
             let name = escape_for_display(OsStr::from_bytes(name));
@@ -216,7 +217,8 @@ impl HiddenEntries {
         watch
     }
 
-    /// The entries in `parts` that are a hidden file which was moved, or lie in such a folder.
+    /// The entries in `parts` that are a hidden file, or lie in a hidden folder, under a new name:
+    /// the command moved a folder around it.
     fn moved(&self, host: &Host, parts: &[index::Index]) -> Vec<AbsPath> {
         let has_left = |(path, known): &(&AbsPath, &Identity)| identity(host, path).as_ref() != Some(*known);
         let moved: Vec<Identity> = self.identities.iter().filter(has_left).map(|(_, known)| *known).collect();
@@ -258,12 +260,12 @@ fn identity(host: &Host, path: &AbsPath) -> Option<Identity> {
     folder.stat(name).ok().flatten().map(|found| Identity::of_stat(&found))
 }
 
-/// A file as `stat` describes it. Nobody can set the last two numbers.
+/// A file as `stat` describes it. No program can set the last two numbers.
 type Stamp = (std::ffi::OsString, u64, i64, i64);
 
 #[derive(Default)]
 struct Found {
-    /// The contents of files that git believes, unless they are empty.
+    /// The contents of the files that git does not check, unless they are empty.
     files: BTreeMap<AbsPath, Vec<u8>>,
     /// The git directories with an index, and the state of its files.
     indexes: BTreeMap<AbsPath, BTreeSet<Stamp>>,

@@ -11,8 +11,8 @@ use crate::policy::path::AbsPath;
 pub(super) const REMOVE_IT: &str =
     "remove it before you use git in this project: `git status` is enough to run what it names";
 
-/// The paths that were moved aside, or could not be, those to which they were moved, and the
-/// reports about them.
+/// Moves paths aside and reports it. `paths` holds each path that was or should have been moved,
+/// and its new path.
 pub(super) struct Held<'a> {
     pub host: &'a Host,
     pub said: &'a mut Diagnostics,
@@ -73,7 +73,7 @@ fn move_aside(host: &Host, place: &AbsPath, folder: &AbsPath, name: &str) -> io:
     if from.rename_new(old_name, &aside, &plain).is_ok() {
         return Ok(folder.child(plain));
     }
-    // That name is taken, or the file system cannot tell.
+    // The name is in use, or the file system cannot tell.
     let free = format!("{plain}-{}", super::unpredictable_suffix());
     from.rename(old_name, &aside, &free)?;
     Ok(folder.child(free))
@@ -105,7 +105,7 @@ mod tests {
         said.iter().next().unwrap().clone()
     }
 
-    /// Otherwise a command could create the names beforehand, and what it planted would stay. It
+    /// Otherwise a command could create the names beforehand, and its planted files would stay. It
     /// could also close the folder, which `tests/escape/nested.rs` tries as an ordinary user.
     #[test]
     fn there_is_always_a_name_to_move_to() {

@@ -40,8 +40,8 @@ impl HistoryWatch {
                 continue;
             }
             let names = held::shortened(new.into_iter().map(|name| format!("`{name}`")).collect(), MOST_NAMED);
-            let message = format!("since this run git shows another history by {names} in `{common_dir}`");
-            let help = "`git replace -d` and `git fetch --unshallow` show it as it is, or remove the file";
+            let message = format!("since this run git shows another history, because of {names} in `{common_dir}`");
+            let help = "restore the real history with `git replace -d` or `git fetch --unshallow`, or remove the file";
             held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths([common_dir.clone()]).help(help));
         }
     }
@@ -68,7 +68,7 @@ fn marks(host: &Host, common_dir: &AbsPath) -> BTreeSet<Mark> {
             add(&file, &|_| Some(file.clone()));
         }),
         Err(e) if is_absent(&e) => {}
-        // A run that closes the folder, or opens it, changes what git shows.
+        // A run that closes the folder, or opens it, changes the output of git.
         Err(e) => closed = Some((REPLACE.to_owned(), e.kind().to_string().into_bytes())),
     }
     add("packed-refs", &|line| {

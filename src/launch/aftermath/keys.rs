@@ -1,5 +1,5 @@
-//! Reports which keys of a mixed state file (`~/.claude.json`) changed during the run that name
-//! commands or give consent. Such a file can be neither read-only nor split. Its values are not
+//! Reports keys of a mixed state file (`~/.claude.json`) that name commands or give consent and
+//! that changed during the run. Such a file can be neither read-only nor split. Its values are not
 //! printed.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +44,7 @@ impl KeyWatch {
                     return;
                 }
                 let notes = changed.iter().map(|(key, reason)| format!("`{key}`: {reason}")).collect();
-                (format!("the run changed what an agent obeys in `{}`", self.path), notes)
+                (format!("the run changed settings that an agent obeys in `{}`", self.path), notes)
             }
         };
         let help = "the agent outside obeys this, too: look at it before you start the agent there";

@@ -1,5 +1,5 @@
-//! Symlinks on the way to what git obeys. A mount protects the target of a link, and the command
-//! can replace the link itself. The supervisor puts the link back after the run.
+//! Symlinks on the way to files that git obeys. A mount protects the target of a link, and the
+//! command can replace the link itself. The supervisor puts the link back after the run.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -87,8 +87,8 @@ impl LinksWatch {
     }
 }
 
-const LINK_IS_BACK: &str =
-    "look at what the run has put in its place; the link is made again, unless another finding says that it is not";
+const LINK_IS_BACK: &str = "look at the file or folder that the run has put in its place; the link is made again, \
+                            unless another finding says that it is not";
 const PUT_IT_BACK: &str = "look for the folder that the run has replaced by this link, and put it back";
 
 /// The path to move aside so that git obeys nothing in the place of `link`: the link itself, or a

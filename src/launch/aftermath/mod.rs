@@ -1,5 +1,5 @@
-//! Reports what a run left behind that its user should know of (SPEC section 12), and undoes what
-//! would make git on the host run something.
+//! Reports the changes of a run that its user should know of (SPEC section 12), and undoes the
+//! changes that would make git on the host run a program.
 
 mod agent_repositories;
 mod doubts;
@@ -148,7 +148,7 @@ impl RunWatch {
         }
     }
 
-    /// Reports what the command left behind.
+    /// Reports the files that the command left behind.
     pub fn finish(&self, host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
         self.end_consent(host, compiled, said);
         if !ablate::is_off(Mitigation::Reports) {
@@ -203,7 +203,8 @@ impl RunWatch {
         }
     }
 
-    /// The paths that a glob of a preset would protect at a start now, and that it did not find.
+    /// The paths that a preset's glob did not find at the start, and would protect if a run started
+    /// now.
     fn created_by_globs(&self, host: &Host, compiled: &Compiled) -> Vec<AbsentPath> {
         let mut created = Vec::new();
         for (rule, path) in compiled.resolution.new_matches(host) {
@@ -280,7 +281,8 @@ fn report_hidden_next(host: &Host, compiled: &Compiled, said: &mut Diagnostics) 
     }
 }
 
-/// The subject of a sentence: the only path, or the number of paths, which then are notes.
+/// The subject of a sentence, and the notes: for one path the path itself and no notes, otherwise
+/// the number of paths and the paths as notes.
 fn one_or_many(mut names: Vec<String>) -> (String, Vec<String>) {
     if names.len() == 1 { (names.swap_remove(0), names) } else { (format!("{} paths", names.len()), names) }
 }
@@ -295,8 +297,8 @@ fn name_in(root: &AbsPath, path: &AbsPath) -> String {
 pub(crate) fn absent(compiled: &Compiled) -> Vec<AbsentPath> {
     let precedence = |rule: &Rule| rule.precedence(Exactness::Exact);
     let mut strongest: BTreeMap<&AbsPath, &Rule> = BTreeMap::new();
-    // A preset that hides secrets does not report a command that creates one, and takes nothing
-    // from another preset that does.
+    // A preset that hides secrets reports no secret that the command creates. It also must not keep
+    // another preset from reporting the same path, so its rules are left out here.
     let hides_secrets = |rule: &Rule| rule.layer == LayerKind::Preset && rule.access == Access::Exclude;
     for (rule, path) in compiled.resolution.absent.iter().filter(|(rule, _)| !hides_secrets(rule)) {
         let known = strongest.entry(path).or_insert(rule);

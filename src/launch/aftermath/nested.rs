@@ -1,6 +1,6 @@
 //! Repositories that git on the host would enter by itself, and that did not exist at the start. No
-//! mount can keep a command from planting them. One that names programs is moved aside, because the
-//! next prompt of a shell may run `git status` before the user has read a warning.
+//! mount can keep a command from planting them. A repository that names programs is moved aside,
+//! because the next prompt of a shell may run `git status` before the user has read a warning.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,8 @@ pub(super) struct NestedWatch {
     repository: Option<Repository>,
     /// The repositories at the start.
     known: NestedRepositories,
-    /// Those that mounts do not protect completely, and the doubts about each at the start.
+    /// The repositories that mounts do not protect completely, and the doubts about each at the
+    /// start.
     open: BTreeMap<AbsPath, (Nested, Vec<String>)>,
     /// Worktrees whose `.git` no mount protects, and the git directory of each.
     pointers: Vec<(AbsPath, AbsPath)>,
@@ -128,8 +129,8 @@ impl NestedWatch {
         if !missing.is_empty() {
             let names = held::shortened(missing.iter().map(name).collect(), MOST_NAMED);
             let message = format!("since this run git does not show that files are missing: {names}");
-            let help = "`git sparse-checkout` does this; otherwise see what a commit has there with `git show HEAD:FILE`, \
-                        because `git checkout` of another branch and back writes the file";
+            let help = "`git sparse-checkout` does this; otherwise look at `git show HEAD:FILE` first, because \
+                        `git checkout` of another branch and back would write the file";
             let paths = missing.into_iter().take(MOST_LISTED);
             held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths(paths).help(help));
         }
@@ -158,7 +159,9 @@ impl NestedWatch {
         let mut now = nested::nested_again(seen, &self.root, repository, &self.known);
         let others = repository.map(|repository| nested::elsewhere(seen, repository, &self.work_trees));
         let planted: Vec<_> = self.planted.iter().filter_map(|planted| planted.check(held)).collect();
-        // An index that names nothing any more, or cannot be read, leads to none of those it named.
+        // If an index no longer names a repository, or can no longer be read, the search does not
+        // reach the repository. So the indexes of the repositories that were known at the start are
+        // still read.
         let folders: BTreeSet<&AbsPath> = now.found.iter().map(|found| &found.folder).collect();
         let lost = self.known.found.iter().filter(|known| !folders.contains(&known.folder));
         let lost = nested::named_by(seen, lost);
@@ -170,7 +173,7 @@ impl NestedWatch {
             now.overfull.extend(overfull);
         }
         let unclear = now.unclear.difference(&self.known.unclear).map(|index| &index.git_dir);
-        // Nobody has looked at what such an index names, at the start neither.
+        // No code has examined the names in such an index, neither at the start nor now.
         let unclear: BTreeSet<&AbsPath> = unclear.chain(&now.overfull).collect();
         let by_index: Vec<&Nested> = now.found.iter().filter(|found| found.found_by == FoundBy::Index).collect();
         let of_these: BTreeSet<&AbsPath> = by_index.iter().map(|found| &found.git_dir).collect();

@@ -78,8 +78,8 @@ impl PlantedWatch {
     }
 }
 
-/// Whether git takes a folder without a `.git` for a repository (`is_git_directory` in git). It
-/// asks neither for directories nor where a `commondir` leads.
+/// Whether git takes a folder without a `.git` for a repository (`is_git_directory` in git). git
+/// tests neither whether `objects` and `refs` are directories nor where a `commondir` leads.
 fn is_bare(host: &Host, folder: &AbsPath) -> io::Result<bool> {
     if !has_head(host, folder)? {
         return Ok(false);
@@ -88,8 +88,8 @@ fn is_bare(host: &Host, folder: &AbsPath) -> io::Result<bool> {
     Ok(["objects", "refs"].iter().all(|name| common_dir.may_execute(name)))
 }
 
-/// Whether `folder` has a `HEAD` that git accepts. After a run nothing else is asked for: a
-/// variable can lead git to other objects.
+/// Whether `folder` has a `HEAD` that git accepts. After a run, nothing else is required of a
+/// repository: `objects` may be missing, because a variable can lead git to other objects.
 pub(super) fn has_head(host: &Host, folder: &AbsPath) -> io::Result<bool> {
     // A directory on the way may have become a link, which git follows.
     let folder = host.resolve(folder.as_path())?;

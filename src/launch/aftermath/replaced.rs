@@ -24,7 +24,8 @@ pub enum Gap {
     Open(String),
 }
 
-/// Reports all of them: those that the supervisor covered again, and those that it did not watch.
+/// Reports all replaced files: files that the supervisor covered again, and files that it did not
+/// watch.
 pub(super) fn report(watch: &RunWatch, host: &Host, said: &mut Diagnostics) {
     let (mut open, covered) = split(watch.gaps.iter());
     open.extend(unwatched(watch, host).map(|path| (path, "")));
@@ -65,7 +66,7 @@ pub(in crate::launch) fn during_run<'g>(
 /// Files with an addition to their names.
 type NamedGaps<'g> = Vec<(&'g AbsPath, &'g str)>;
 
-/// The files that are open, and those that are not.
+/// The files that are open, and the files that are not.
 fn split<'g>(gaps: impl Iterator<Item = (&'g AbsPath, &'g Gap)>) -> (NamedGaps<'g>, NamedGaps<'g>) {
     let (mut open, mut covered) = (Vec::new(), Vec::new());
     for (path, gap) in gaps {
@@ -87,8 +88,8 @@ fn covered_again(root: &AbsPath, files: &NamedGaps) -> Option<Diagnostic> {
 }
 
 fn left_open(root: &AbsPath, files: &NamedGaps) -> Option<Diagnostic> {
-    let help = "a mount covers the file that was there at the start, and not one that is put in its place; \
-                write the rule for a folder around it, or replace it while no sandbox runs";
+    let help = "a mount covers the file that existed at the start, not a file that replaces it; write the rule for the \
+                folder around the file, or replace the file while no sandbox runs";
     replaced(root, files, "from then on", help)
 }
 

@@ -1,5 +1,5 @@
 //! Puts back the parts of the project's repository without which git does not accept it. git would
-//! then take the work tree for a bare repository, if the command made it look like one, with hooks
+//! then use the work tree as a bare repository, if the command made it look like one, with hooks
 //! and settings of the command's choice.
 
 use std::ffi::OsString;
@@ -96,7 +96,7 @@ fn put_back<'p>(
             Err(e) => failed.push(format!("`{path}` ({})", reason(&e))),
         }
     }
-    let lost = "what the run removed from there is gone: get it from a backup, a clone or a remote";
+    let lost = "the files that the run removed from there are gone: get them from a backup, a clone or a remote";
     let outcomes = [
         ("put back", repaired, help),
         ("put back empty, without the history", emptied, lost),
@@ -110,7 +110,7 @@ fn put_back<'p>(
     }
 }
 
-/// What became of a part.
+/// The result for one part.
 enum Repair {
     Unneeded,
     PutBack,
@@ -190,7 +190,8 @@ fn open_again(host: &Host, path: &AbsPath) -> io::Result<OpenDir> {
     Ok(folder)
 }
 
-/// Moves aside what a rename cannot replace. Nothing is deleted, because it may be the user's work.
+/// Moves aside a file or folder that a rename cannot replace. Nothing is deleted, because it may be
+/// the user's work.
 fn make_room(folder: &OpenDir, name: &str) -> io::Result<()> {
     match folder.rename(name, folder, format!("{name}.broken-{}", super::unpredictable_suffix())) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),

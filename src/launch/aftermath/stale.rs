@@ -73,7 +73,7 @@ impl StaleWatch {
                 format!("git expects another version of {files} since this run, and could not write {it} inside")
             },
             "outside, look at `git diff` first, because the command may have made that version; then \
-             `git checkout -- FILE`; a `git commit -a` before that takes the old version back in",
+             `git checkout -- FILE`; a `git commit -a` before the checkout would commit the old version again",
         );
         report(
             gone,

@@ -95,14 +95,14 @@ impl SubfoldersWatch {
         }
     }
 
-    /// The folders in the project of worktrees that git lists.
+    /// The worktrees that git lists and that lie in the project.
     fn listed(&self, work_trees: &[WorkTree]) -> Vec<AbsPath> {
         let folders = work_trees.iter().filter_map(|tree| tree.folder.as_ref());
         folders.filter(|folder| folder.is_below(&self.root)).cloned().collect()
     }
 
-    /// The doubts about a repository in `folder` that were none at the start, if the command could
-    /// write its settings.
+    /// The doubts about the repository in `folder` that did not exist at the start. None if the
+    /// command could not write its settings.
     fn new_doubts(&self, host: &Host, folder: &AbsPath, could_be_changed: Changeable) -> Vec<String> {
         let found = self.found(host, folder);
         let is_suspect = |found: &SubfolderRepository| found.parts.iter().any(could_be_changed);

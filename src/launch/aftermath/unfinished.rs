@@ -11,8 +11,8 @@ use crate::policy::path::AbsPath;
 
 use super::{held, is_there};
 
-/// What git keeps in the git directory of the work tree while it is at work (git-status(1), the
-/// state that `wt-status.c` looks for).
+/// The files that git keeps in the git directory of the work tree during an operation
+/// (git-status(1), the state that `wt-status.c` looks for).
 const OPERATIONS: [(&str, &str); 7] = [
     ("MERGE_HEAD", "merge"),
     ("CHERRY_PICK_HEAD", "cherry-pick"),
@@ -29,7 +29,7 @@ const OPERATIONS: [(&str, &str); 7] = [
 const NUMBERS: [&str; 4] = ["msgnum", "end", "next", "last"];
 
 pub(super) struct UnfinishedWatch {
-    /// Those that were not under way at the start.
+    /// The operations that were not under way at the start.
     absent: Vec<(AbsPath, &'static str)>,
 }
 
@@ -75,7 +75,7 @@ impl UnfinishedWatch {
 
 fn has_forged_number(host: &Host, operation: &AbsPath) -> bool {
     NUMBERS.iter().any(|name| {
-        // A prompt cannot read what the caller cannot.
+        // If the caller cannot read a file, a prompt cannot read it either.
         let text = read_small(host, &operation.child(name)).ok().flatten();
         text.is_some_and(|text| !text.trim_ascii().iter().all(u8::is_ascii_digit))
     })

@@ -55,7 +55,7 @@ fn search(host: &Host, root: &AbsPath, repository: &Repository) -> Vec<(AbsPath,
     // `git worktree add` copies these.
     let copied = settings_in(host, &repository.common_dir).unwrap_or_default();
     let work_trees = nested::work_trees(host, repository).into_iter();
-    // Without a `HEAD`, git takes it for none.
+    // git does not accept a git directory without a `HEAD`.
     let is_one = |git_dir: &AbsPath| !matches!(host.kind(&git_dir.child("HEAD")), Ok(None));
     let others = work_trees.filter(|tree| !own.contains(&&tree.git_dir) && is_one(&tree.git_dir));
     let with_doubts = |WorkTree { git_dir, folder }: WorkTree| {
@@ -66,7 +66,7 @@ fn search(host: &Host, root: &AbsPath, repository: &Repository) -> Vec<(AbsPath,
         if folder.is_some_and(|folder| !folder.is_within(root) && !leads_back(&folder)) {
             doubts.push("a place elsewhere that does not lead back to it".to_owned());
         }
-        // git resolved a relative one from its working directory until 2.48.
+        // Before 2.48, git resolved a relative `gitdir` from its working directory.
         let pointer = read_small(host, &git_dir.child("gitdir")).ok().flatten().unwrap_or_default();
         if git_dir != repository.common_dir && !pointer.is_empty() && !pointer.starts_with(b"/") {
             let pointer = escape_for_display(OsStr::from_bytes(pointer.trim_ascii()));

@@ -55,7 +55,8 @@ fn manager(host: &Host, session: &Session) -> Result<(AbsPath, [Resolved; 2]), S
     Ok((runtime, [systemd_run?, env?]))
 }
 
-/// Reads the limits back from the cgroup of a process. The error names the first that is not held.
+/// Reads the limits back from the cgroup of a process. The error names the first limit that is not
+/// enforced.
 pub(super) fn check(host: &Host, process: Pid, limits: &[Limit]) -> Result<(), Report> {
     for limit in limits.iter().filter(|_| !ablate::is_off(Mitigation::CgroupCheck)) {
         held(host, process, *limit).map_err(|why| Report::LimitRefused(limit.kind(), why))?;
@@ -72,7 +73,7 @@ fn held(host: &Host, process: Pid, limit: Limit) -> Result<(), String> {
             if max.is_none_or(|max| max > limit.amount()) {
                 return Err(cgroup.differs("memory.max"));
             }
-            // Without this file, the kernel does not count swap, which must not exist then.
+            // A kernel without this file does not count swap. Then the machine must have no swap.
             match cgroup.read("memory.swap.max") {
                 Ok(swap) if swap == "0" => Ok(()),
                 Err(_) if !has_swap(host) => Ok(()),
@@ -133,7 +134,7 @@ impl<'h> Cgroup<'h> {
     }
 }
 
-/// Makes a scope and reads its limits back, for `doctor`. The error says what is lacking.
+/// Makes a scope and reads its limits back, for `doctor`. The error names the lacking part.
 pub(crate) fn try_scope(host: &Host, session: &Session) -> Result<(), String> {
     let (runtime, [systemd_run, _]) = manager(host, session)?;
     let limits = [Limit::memory(64 << 20), Limit::cpus(100)];
@@ -141,7 +142,7 @@ pub(crate) fn try_scope(host: &Host, session: &Session) -> Result<(), String> {
     command.args(scope_args(&limits)).arg("cat").env("XDG_RUNTIME_DIR", runtime.as_path());
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut child = child.map_err(|e| format!("`{}`: {}", systemd_run.path, reason(&e)))?;
-    // It echoes a byte, and is in its scope then.
+    // `cat` echoes a byte. When the answer comes, the process is in its scope.
     let answered = echo(&mut child, bwrap::PATIENCE).map_err(|e| match e.kind() {
         io::ErrorKind::TimedOut => "`systemd-run` does not answer".to_owned(),
         _ => "`systemd-run` cannot make a scope".to_owned(),

@@ -40,7 +40,7 @@ pub(super) enum LimitAction {
 /// The limits of one run.
 pub(super) struct LimitWatch {
     time: Option<Limit>,
-    /// When the time is up, once the command may run.
+    /// The moment at which the time is up, once the command may run.
     deadline: Option<Instant>,
     timer: Option<ContinueTimer>,
     meter: Option<Meter>,
@@ -61,8 +61,8 @@ impl LimitWatch {
         Self { time, deadline, timer, meter, tmp, scope, reached, is_killed }
     }
 
-    /// The guard waits: looks at the sandbox that the command will have. With an error nothing
-    /// runs.
+    /// Called while the guard waits. Opens the sandbox's `/tmp`, and checks the limits of the
+    /// cgroup. After an error the command does not start.
     pub(super) fn ready(&mut self, host: &Host, guard: &Process) -> Result<(), Report> {
         self.tmp = TmpFolder::of(guard.pid());
         cgroup::check(host, guard.pid(), &self.scope)
@@ -83,7 +83,7 @@ impl LimitWatch {
         self.meter.as_ref().filter(|_| self.reached.is_none()).map(Meter::exceeded)
     }
 
-    /// How long the supervisor may wait for other events.
+    /// The time that the supervisor may wait for other events.
     pub(super) fn patience(&self) -> Option<Duration> {
         let next = match self.reached {
             Some((_, kill)) => (!self.is_killed).then_some(kill),
@@ -115,8 +115,8 @@ impl LimitWatch {
         self.reached.is_some()
     }
 
-    /// After all processes inside have ended: passes the rest of the output on, and returns what
-    /// there is to report.
+    /// Called when all processes inside have ended. Passes the rest of the output on, and returns
+    /// the reports.
     pub(super) fn end(&mut self, size: Option<u64>, give_up: impl Fn() -> bool) -> Vec<Diagnostic> {
         self.timer = None;
         let mut lost = None;
@@ -134,7 +134,7 @@ impl LimitWatch {
         }
         let reached = self.reached.map(|(limit, _)| {
             let message = match limit.kind() {
-                // It may have ended by itself, or because nobody reads its output any more.
+                // It may have ended by itself, or because no process reads its output any more.
                 LimitKind::Output => format!("the end of the output is missing: it reached the limit `{limit}`"),
                 _ => format!("the command was ended: it reached the limit `{limit}`"),
             };

@@ -1,5 +1,5 @@
-//! Counts what the command writes. Its standard output and standard error are pipes then, and a
-//! thread for each copies their bytes to the streams of the caller.
+//! Counts the bytes that the command writes. Its standard output and standard error are then pipes,
+//! and a thread for each pipe copies the bytes to the streams of the caller.
 
 use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -72,7 +72,7 @@ impl Meter {
         let (left, exceeded, over) = (AtomicU64::new(limit), event()?, event()?);
         let counter = Arc::new(Counter { left, exceeded, over, failure: Mutex::default() });
         let (send, ended) = mpsc::channel();
-        // One pipe keeps the order of what is written to one file by two streams.
+        // If both streams write to one file, one pipe keeps the order of their bytes.
         let is_one = to_out.as_ref().zip(to_err.as_ref()).is_some_and(|(out, err)| is_same(out, err));
         for (to, place) in [(to_out, &mut *out), (to_err.filter(|_| !is_one), &mut *err)] {
             let Some(to) = to else { continue };
@@ -103,9 +103,9 @@ impl Meter {
         self.counter.exceeded.as_fd()
     }
 
-    /// After the last process inside has ended: waits until all output has been passed on, or
-    /// `give_up` says so. Returns whether the command has written too much, and the error if a
-    /// stream of the caller did not take the output.
+    /// Called when the last process inside has ended. Waits until all output has been passed on, or
+    /// until `give_up` returns true. Returns whether the command has written too much, and the
+    /// error if a stream of the caller did not take the output.
     pub(super) fn finish(self, give_up: impl Fn() -> bool) -> (bool, Option<io::Error>) {
         const LOOK: Duration = Duration::from_millis(100);
         let _ = rustix::io::write(&self.counter.over, &1_u64.to_ne_bytes());
@@ -139,7 +139,7 @@ impl Counter {
             let mut waiting = [PollFd::new(from, PollFlags::IN), PollFd::new(&self.over, PollFlags::IN)];
             retry_on_intr(|| poll(&mut waiting, None::<&Timespec>))?;
             if waiting[0].revents().is_empty() {
-                // Another sandbox may hold the pipe open, so its end is not waited for.
+                // Another sandbox may hold the pipe open, so this thread does not wait for its end.
                 fcntl_setfl(from, fcntl_getfl(from)? | OFlags::NONBLOCK)?;
             }
             let length = match retry_on_intr(|| rustix::io::read(from, &mut piece)) {

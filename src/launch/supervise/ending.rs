@@ -1,4 +1,4 @@
-//! How a command ended, by the kernel's or bwrap's account.
+//! The end of a command, as the kernel or bwrap reports it.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -6,11 +6,11 @@ use std::process::ExitStatus;
 
 use crate::sys::signals;
 
-/// How a command ended.
+/// The way in which a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     Exited(u8),
-    /// By the signal of this number.
+    /// The signal of this number killed the command.
     Killed(i32),
 }
 
@@ -22,8 +22,8 @@ impl Ending {
         }
     }
 
-    /// The ending that bwrap's exit code stands for. For a command that was killed, bwrap exits
-    /// with 128 plus the signal; a command may also exit with such a code by itself.
+    /// The ending that bwrap's exit code means. For a command that was killed, bwrap exits with 128
+    /// plus the signal; a command may also exit with such a code by itself.
     pub(super) fn guessed(code: u8) -> Self {
         let signal = code.checked_sub(128).and_then(|number| signals::named(number.into()));
         match signal.filter(|signal| signals::ends_by_default(*signal)) {

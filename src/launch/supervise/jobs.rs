@@ -80,8 +80,9 @@ const TERMINAL_STOPS: [Signal; 3] = [Signal::TSTP, Signal::TTIN, Signal::TTOU];
 /// continued.
 fn stop_by(signal: Signal) {
     signals::act_by_default(signal);
-    // In an orphaned process group only SIGSTOP stops, and no signal waits now. After a stop, the
-    // SIGCONT that ended it waits, or the next stop.
+    // If no signal is pending now, the process was not stopped: in an orphaned process group only
+    // SIGSTOP stops a process. After a real stop, the SIGCONT that ended it is pending, or the next
+    // stop signal.
     if !signals::is_pending(&[&TERMINAL_STOPS[..], &[Signal::CONT]].concat()) {
         signals::act_by_default(Signal::STOP);
     }

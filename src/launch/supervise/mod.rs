@@ -33,7 +33,7 @@ use crate::sys::signals::{self, Signals};
 pub use ending::Ending;
 use run::Run;
 
-/// How a supervised start ended.
+/// The result of a supervised start.
 #[derive(Debug)]
 pub(crate) enum Conclusion {
     Ended(Ending),
@@ -49,7 +49,7 @@ pub(crate) enum Conclusion {
 }
 
 impl Conclusion {
-    /// How the command ended, or why it did not run to its end.
+    /// The ending of the command, or the reason why it did not run to its end.
     pub(crate) fn ending(self) -> Result<Ending, Diagnostic> {
         match self {
             Self::Ended(ending) => Ok(ending),

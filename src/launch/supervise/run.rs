@@ -62,7 +62,7 @@ pub(super) struct Run<'a> {
     pub(super) watch: Watch,
     pub(super) limits: LimitWatch,
     streams: Streams,
-    /// As the caller left them.
+    /// The settings of the terminals as the caller left them.
     terminals: Terminals,
 }
 
@@ -78,7 +78,7 @@ struct Events {
     replaced: bool,
     /// The command has written more than it may.
     exceeded: bool,
-    /// The time is up.
+    /// No event came before the wait timed out.
     nothing: bool,
 }
 
@@ -274,8 +274,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Ends a command that has reached a limit: asks it, and later kills everything inside. Without
-    /// a guard, SIGTERM reaches bwrap, with which everything ends at once.
+    /// Ends a command that has reached a limit: sends SIGTERM, and later kills everything inside.
+    /// Without a guard, SIGTERM reaches bwrap, with which everything ends at once.
     fn enforce(&self, action: LimitAction) {
         match action {
             LimitAction::Terminate => {

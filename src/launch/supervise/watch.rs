@@ -1,11 +1,11 @@
-//! How often to look whether the command has stopped.
+//! The interval at which the supervisor checks whether the command has stopped.
 
 use std::time::Duration;
 
 use crate::sys::terminal;
 
-/// How often to look whether the command is stopped. The kernel tells only its parent, which is
-/// bwrap.
+/// The interval at which to check whether the command is stopped. The kernel tells only its parent,
+/// which is bwrap.
 pub(super) struct Watch {
     pub(super) interval: Option<Duration>,
     /// Set if there is a terminal, at which a user may wait for the shell's prompt.
@@ -21,7 +21,7 @@ impl Watch {
         Self { interval: at_rest, at_rest }
     }
 
-    /// For the time after a signal that may stop the command.
+    /// Checks often, for the time after a signal that may stop the command.
     pub(super) fn closely(&mut self) {
         self.interval = Some(Self::CLOSELY);
     }

@@ -175,7 +175,7 @@ pub(super) mod tests {
         (key(text), value.map(|value| value.as_bytes().to_vec()).into_iter().collect())
     }
 
-    /// The text after these changes. They, and nothing else, must be read from it again.
+    /// The text after these changes. Asserts that the new text has these changes and no others.
     pub(in crate::private) fn changed(syntax: Syntax, text: &str, changes: &[(&str, Option<&str>)]) -> String {
         let changes: KeyChanges = changes.iter().map(|(key, value)| change(key, *value)).collect();
         let git = GitProgram::for_tests();

@@ -2,8 +2,8 @@
 //! every setting. Pure.
 //!
 //! The comparison goes one way. A policy narrows exactly those things that the other opens beyond
-//! it. `trust` asks what a project's file opens beyond the policy without that file, and `diff`
-//! asks both ways round.
+//! it. `trust` compares the policy without the project's file with the full policy, and `diff`
+//! compares in both directions.
 
 mod presets;
 
@@ -25,7 +25,7 @@ use crate::policy::{AbsPath, Access, HardLinks, LayerKind, Limit, LimitKind, Ori
 
 pub(crate) use presets::{is_of_preset, reference};
 
-/// How much of the host a command gets at a path, least first.
+/// The degree to which a path of the host is open to a command, least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Openness {
@@ -50,7 +50,7 @@ impl From<View> for Openness {
 
 display_as_in_json!(Openness);
 
-/// One difference.
+/// A difference between two policies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename = "Change")]
 pub struct PolicyChange {
@@ -59,8 +59,8 @@ pub struct PolicyChange {
     pub new: Side,
 }
 
-/// A difference. The two policies differ in this way at the `path` itself. A folder stands for all
-/// paths below it that differ in the same way.
+/// The subject of a difference. The two policies differ in this way at the `path` itself. A folder
+/// includes all paths below it that differ in the same way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Subject {
@@ -70,9 +70,9 @@ pub enum Subject {
     Docker,
     /// User namespaces inside.
     Nested,
-    /// Whether variables pass that nothing names.
+    /// Whether variables that no entry names pass.
     Inherit,
-    /// A limit of what the command uses.
+    /// A limit of the command's resources.
     Limit { limit: LimitKind },
     /// A protection that the policy insists on: `guard`, `seccomp` or `landlock`.
     Requirement { protection: String },
@@ -94,7 +94,7 @@ pub enum Subject {
     Path { path: AbsPath },
 }
 
-/// How it is by one of the two policies.
+/// The state of the subject under one of the two policies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Side {
     pub is: DiffState,
@@ -130,7 +130,7 @@ pub enum DiffState {
     Blocked,
     /// A copy of the file without its credentials can be read.
     Redacted,
-    /// Another content can be read, and not the host's.
+    /// Another content can be read instead of the host's.
     Injected,
     ReadOnly,
     Writable,
@@ -176,7 +176,7 @@ type OpenedPaths<'a> = BTreeMap<&'a AbsPath, (Subject, [DiffState; 2])>;
 struct Comparison<'a> {
     before: &'a Compiled,
     after: &'a Compiled,
-    /// Both of them.
+    /// The two policies, each with an index of its mounts and placeholders.
     sides: [Compared<'a>; 2],
 }
 

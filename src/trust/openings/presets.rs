@@ -11,8 +11,8 @@ use crate::policy::{AbsPath, Origin, Sourced};
 use super::{Comparison, DiffState, OpenedPaths, PolicyChange, Subject, change, origin_of};
 
 impl Comparison<'_> {
-    /// Presets that are off and whose rules kept `opened` paths closed that no new rule opens, and
-    /// presets that are on and whose rules open such a path.
+    /// Presets that are newly off and kept an `opened` path closed that no new rule opens, and
+    /// presets that are newly on and open an `opened` path.
     pub(super) fn presets(&self, opened: &OpenedPaths) -> Vec<PolicyChange> {
         use DiffState::{Off, On};
         let (before, after) = (self.before, self.after);
@@ -48,15 +48,16 @@ pub(crate) fn is_of_preset(compiled: &Compiled, origin: &Origin, name: &str) -> 
     }
 }
 
-/// Where the last layer that names (or, with `!`, removes) a preset does so. `@all` is on by
-/// default.
+/// The origin of the entry by which the last layer names a preset or, if `sign` is `!`, removes it.
+/// `@all` is on by default.
 fn named(compiled: &Compiled, sign: &str, name: &str) -> Option<Origin> {
     let written = compiled.layers.layers.iter().rev().find_map(|layer| reference(&compiled.layers, layer, sign, name));
     let by_default = || sign.is_empty() && includes(&compiled.layers, "all", name, &mut BTreeSet::new());
     written.or_else(|| by_default().then_some(Origin::BuiltIn("`@all` is on by default")))
 }
 
-/// Where `layer` names (or removes) the preset `name`, itself or by one that includes it.
+/// The place at which `layer` names (or removes) the preset `name`, itself or by a preset that
+/// includes it.
 pub(crate) fn reference(layers: &Layers, layer: &Layer, sign: &str, name: &str) -> Option<Origin> {
     let stands_for = |reference: &&Sourced<String>| {
         let named = reference.value.strip_prefix(sign).and_then(|rest| rest.strip_prefix('@'));

@@ -1,4 +1,4 @@
-//! Where each rule applies on this tree (SPEC section 4).
+//! The paths of this tree at which each rule applies (SPEC section 4).
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -42,8 +42,8 @@ impl Applied {
         (self.exact, self.layer, self.access)
     }
 
-    /// SPEC B13: a `**` stands for `directory`, which is on the way, and all of `root` lies below
-    /// its start.
+    /// SPEC B13: a `**` matches `directory`, which is on the way, and all of `root` lies below its
+    /// start.
     pub fn leaves_free(&self, directory: &Path, root: &Path) -> bool {
         let Some(pattern) = &self.pattern else { return false };
         let pattern: Vec<&[u8]> = pattern.iter().map(Vec::as_slice).collect();
@@ -65,7 +65,7 @@ impl Applied {
     }
 }
 
-/// Where a path leads. `exists` says whether anything is there.
+/// The target of a path. `exists` tells whether anything is there.
 #[derive(Clone)]
 pub struct Followed {
     pub path: PathBuf,
@@ -119,7 +119,7 @@ pub struct Applying<'a> {
     pub applied: Vec<Applied>,
     /// The data of each rule that must apply to something.
     pub required: Vec<Range<usize>>,
-    /// Why it must not run; with the link and the fixed prefix, where a glob found a link.
+    /// The reasons why it must not run; with the link and the fixed prefix if a glob found a link.
     pub refused: Vec<(String, Option<(PathBuf, PathBuf)>)>,
 }
 

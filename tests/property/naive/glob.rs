@@ -164,7 +164,7 @@ pub fn alternatives(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(all)
 }
 
-/// Where braces and commas stand that are neither escaped nor members of a class.
+/// The offsets of the braces and commas that are neither escaped nor members of a class.
 fn marks(text: &[u8]) -> Vec<usize> {
     let mut found = Vec::new();
     let mut at = 0;

@@ -126,8 +126,8 @@ fn decide(applied: &[Applied]) -> (Decisions, Vec<Applied>) {
     (decisions, aside)
 }
 
-/// The strongest of some rules at one path. Where they are out of reach, nothing weaker opens the
-/// path instead of them. Those that exclude count.
+/// The strongest of some rules at one path. If they are out of reach, no weaker rule opens the path
+/// instead of them. Rules that exclude count.
 fn win(here: &[&Applied], decisions: &Decisions) -> Vec<Applied> {
     let strongest = here.iter().map(|rule| rule.strength()).max();
     let counts = |rule: &Applied| rule.only_tightens() || rule.access == Access::Exclude || is_reached(decisions, rule);
@@ -161,7 +161,7 @@ fn is_open(applied: &[Applied], required: &[Range<usize>], refused: &[Refusal], 
 }
 
 impl Naive {
-    /// SPEC M4: a placeholder stands where a rule protects and the place around is writable;
+    /// SPEC M4: there is a placeholder where a rule protects and the place around is writable;
     /// elsewhere nothing is there.
     fn keep_what_is_needed(&mut self, blocked: &[PathBuf]) {
         for path in blocked {

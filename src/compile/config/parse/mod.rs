@@ -121,7 +121,7 @@ impl<'a> Walk<'a> {
     pub(super) fn limit(&mut self, kind: LimitKind, value: &TomlValue<'_>) -> Option<Sourced<Limit>> {
         let text = match (kind, value.get_ref()) {
             (LimitKind::Cpus, DeValue::Float(number)) => number.as_str().to_owned(),
-            // One that is too large for TOML is too large for a limit.
+            // A number that is too large for TOML is too large for a limit.
             (LimitKind::Processes | LimitKind::Cpus, DeValue::Integer(number)) => {
                 i128::from_str_radix(number.as_str(), number.radix()).unwrap_or(i128::MAX).to_string()
             }
@@ -325,7 +325,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A value that is one of a few words, which the schema lists.
+/// A value from a short list of words in the schema.
 pub(super) trait Choice: DeserializeOwned + JsonSchema {}
 
 impl<T: DeserializeOwned + JsonSchema> Choice for T {}

@@ -13,7 +13,7 @@ fn accepted(text: &str) -> ConfigFile {
     file
 }
 
-/// What is written at the place of `origin`.
+/// The text at the place of `origin`.
 fn written(origin: &Origin) -> &str {
     origin.place().map_or("", |place| &place.source.text[place.span.clone()])
 }

@@ -60,7 +60,7 @@ impl Walk<'_> {
     }
 }
 
-/// Why no variable can have this name, and the help.
+/// The reason why no variable can have this name, and the help.
 fn unusable(name: &str) -> Option<(String, String)> {
     if name.is_empty() {
         let help = "write a name such as `CI`, or a pattern such as `NODE_*`";

@@ -15,7 +15,8 @@ fn source(name: &str, text: &str) -> Arc<Source> {
     Arc::new(Source::new(name.to_owned(), text.to_owned()))
 }
 
-/// Both the document and what is said about it start with a line break, for the look of the tests.
+/// The document and the expected diagnostics both start with a line break, so that the tests are
+/// easy to read.
 fn said_about(document: &str) -> String {
     let mut diagnostics = Diagnostics::default();
     parse(&source(".agent-sandbox.toml", &document[1..]), &mut diagnostics);

@@ -1,4 +1,5 @@
-//! Files by which agents on the host decide which programs they run, and what they ask for.
+//! Files by which agents on the host decide which programs they run, and for which actions they
+//! need consent.
 //!
 //! A file that is read-only inside counts for the programs that it names (SPEC P18). A file that
 //! the agent must write is also compared after the run (SPEC R3).

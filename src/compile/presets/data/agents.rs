@@ -1,19 +1,21 @@
 //! `@agents`.
 //!
 //! An agent that starts outside the sandbox tomorrow obeys the hooks, MCP servers, plugins and
-//! settings that it finds. Where state has a folder of its own, only that is open. Claude Code,
-//! Codex, Gemini CLI, pi and Cursor put both in one folder, so that one is open with read-only
-//! places in it. Some paths are missing when the sandbox starts. Folders from which the agent would
-//! load code or commands are blocked, and so are files that name such code. Those that only some
-//! users have are moved aside when the run ends, which needs no mount. Other paths are reported
-//! when the command creates them. In a new home an agent could not make its folder, and would stop
-//! or keep nothing: it is made for those that are on PATH.
+//! settings that it finds. If an agent keeps its state in a folder of its own, only that folder is
+//! open. Claude Code, Codex, Gemini CLI, pi and Cursor keep state and settings in one folder. That
+//! folder is open, with read-only places in it. Some paths are missing when the sandbox starts.
+//! Folders from which the agent would load code or commands are blocked, and so are files that name
+//! such code. Files and folders that only some users have are not blocked. If the run creates one,
+//! it is moved aside when the run ends, which needs no mount. Other paths are reported when the
+//! command creates them. In a new home an agent could not make its folder, and would stop or save
+//! nothing. So agent-sandbox makes the folders of the agents on PATH.
 //!
-//! Not blocked, and reported: what the agent writes at its first start; instructions, which run
-//! nothing, and for which `@harness/…` needs the place; and what only counts once another program
-//! or an alias leads there (`~/.claude/local`). Left out is what no agent obeys, and colours.
+//! These files are not blocked, but reported: files that the agent writes at its first start;
+//! instructions, which run nothing, and whose paths `@harness/…` needs; and files that count only
+//! once another program or an alias leads there (`~/.claude/local`). Files that no agent obeys, and
+//! colours, are left out.
 //!
-//! Claude Code 2.1, Codex 0.169 and Gemini CLI 0.61 were tried with theirs blocked, and work
+//! Claude Code 2.1, Codex 0.169 and Gemini CLI 0.61 were tried with their blocked paths, and work
 //! (`scripts/test-agents`). pi 0.73 starts and asks its model; the places of Cursor and Kimi are
 //! blocked without a trial. Placeholders of files that they parse are valid for them.
 
@@ -23,9 +25,10 @@ use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS, GEMINI_TRUS
 use super::{AgentRepository, BuiltinPreset, PresetEntry, exclude, group, ro, rw, variables};
 
 /// Mixes state (projects, sessions, the account) with MCP servers, so it can be neither split nor
-/// closed without losing state. 1.0 writes it in place; 2.1 makes a new file beside it and renames
-/// that, which the read-only home refuses, and then goes on without saving. In its configuration
-/// folder it can: the rename over the mount is refused with EBUSY, and then it writes in place.
+/// closed without losing state. Claude Code 1.0 writes the file in place. 2.1 makes a new file
+/// beside it and renames that. The read-only home refuses this, and 2.1 then goes on without
+/// saving. In the configuration folder 2.1 can make the new file; the rename over the mount fails
+/// with EBUSY, and then 2.1 writes in place.
 const CLAUDE_JSON: PresetEntry = PresetEntry {
     second_place: Some("~/.claude/.claude.json"),
     second_place_var: Some("CLAUDE_CONFIG_DIR"),
@@ -80,8 +83,9 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             &[ro("~/.claude/commands/").blocked()],
         ),
         group("Claude Code", "Claude Code, \"Subagents\": with hooks", &[ro("~/.claude/agents/").blocked()]),
-        // Each session makes its own. With a read-only folder it runs no commands.
-        // `claude --resume` outside must not source a file that a command inside wrote.
+        // Each session makes its own snapshot and variables. If the folders are read-only, Claude
+        // Code runs no commands. `claude --resume` outside must not source a file that a command
+        // inside wrote.
         group(
             "Claude Code",
             "Claude Code: the Bash tool sources the snapshot and the variables of its session",
@@ -230,8 +234,9 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.opencode"),
             ],
         ),
-        // Not blocked: without `rg` on PATH it downloads one at its first search, and searches fail
-        // where it cannot; providers that it does not bring along are packages, too.
+        // Not blocked: without `rg` on PATH, opencode downloads it at the first search, and
+        // searches fail if it cannot. Providers that are not built in are downloaded as packages,
+        // too.
         group(
             "opencode",
             "opencode, \"LSP Servers\" and \"Plugins\": it runs again what it downloaded",
@@ -249,7 +254,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Gemini CLI, \"Configuration\": MCP servers, hooks, variables",
             &[
                 ro("~/.gemini/settings.json").blocked().private(&GEMINI_SETTINGS),
-                // An empty one is taken instead of `~/.env`.
+                // Not blocked: Gemini CLI would read an empty placeholder instead of `~/.env`.
                 ro("~/.gemini/.env").moved_aside(),
                 ro("~/.gemini/mcp-server-enablement.json"),
             ],
@@ -429,5 +434,8 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             ],
         ),
     ],
-    ..BuiltinPreset::new("agents", "coding agents keep their state, but cannot change what they run on the host")
+    ..BuiltinPreset::new(
+        "agents",
+        "coding agents keep their state, but cannot change the programs that they run on the host",
+    )
 };

@@ -1,9 +1,8 @@
 //! `@autorun`.
 //!
-//! The line is drawn at what takes effect by opening the folder, entering it, committing, logging
-//! in, or starting an agent. Build files (`package.json`, `Makefile`, `.cargo/config.toml`, CI
-//! workflows) are the work itself: they run when a user builds, and the agent must be able to
-//! change them.
+//! Protects files that take effect when a user opens the folder, enters it, commits, logs in, or
+//! starts an agent. Build files (`package.json`, `Makefile`, `.cargo/config.toml`, CI workflows)
+//! are the work itself: they run when a user builds, and the agent must be able to change them.
 //!
 //! A missing folder of an editor that this user works with is blocked during a run: git does not
 //! see an empty folder. Everything else that is missing can be created, and the run reports it at
@@ -108,7 +107,8 @@ const GROUPS: &[Group] = &[
         "husky, \"How To\"; git-config(1), core.hooksPath",
         &[ro(".husky"), ro(".githooks"), ro(".git-hooks")],
     ),
-    // It writes its scripts anew at each `npm install`, which would fail.
+    // husky writes its scripts anew at each `npm install`, which would fail if the folder were
+    // read-only.
     group(
         "husky",
         "husky 9, `index.js`: `prepare` writes `.husky/_`, where it points `core.hooksPath`",
@@ -213,7 +213,7 @@ const GROUPS: &[Group] = &[
         "Crush, README, \"Configuration\": MCP and language servers",
         &[ro("crush.json"), ro(".crush.json")],
     ),
-    // It keeps plans beside its plugins.
+    // `.opencode` itself stays writable: opencode keeps its plans there, beside its plugins.
     group(
         "opencode",
         "opencode, \"Config\", \"Plugins\", \"Commands\", \"Agents\", \"Custom Tools\", \"Skills\"",

@@ -3,15 +3,15 @@
 use super::{BuiltinPreset, group, ro, rw};
 
 // Not here: `@git-strict`, `@autorun-strict`, `@caches-apart` and `@lint/*` get in the way of
-// ordinary work, so a user must ask for them.
+// ordinary work, so a user must turn them on.
 pub(super) const ALL: BuiltinPreset = BuiltinPreset {
     include: &["base", "secrets", "caches", "agents", "git", "autorun"],
-    ..BuiltinPreset::new("all", "what is on unless a layer says `!@all`")
+    ..BuiltinPreset::new("all", "the presets that are on unless a layer says `!@all`")
 };
 
 pub(super) const BASE: BuiltinPreset = BuiltinPreset {
     groups: &[
-        group("all", "the project is what the command works on", &[rw(".")]),
+        group("all", "the command works on the project", &[rw(".")]),
         // The whole file system is read-only already. Naming the home keeps it so when a rule
         // opens a folder above it.
         group("all", "the home is read, and changed only where a preset says so", &[ro("~")]),

@@ -15,7 +15,7 @@ use super::{BuiltinPreset, exclude, group, ro, rw, variables};
 
 pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
     groups: &[
-        // Many take it for granted that they can make it: go, pip, pre-commit.
+        // Many programs assume that they can create this folder: go, pip, pre-commit.
         group("all", "XDG Base Directory Specification, XDG_CACHE_HOME", &[rw("~/.cache").create_for("*")]),
         group("npm", "npm-config(7), cache", &[rw("~/.npm").create_for("npm")]),
         group(
@@ -86,7 +86,8 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
             "Gradle User Manual, \"Gradle properties\": org.gradle.jvmargs, org.gradle.java.home",
             &[ro("~/.gradle/gradle.properties").blocked()],
         ),
-        // A build inside must start its own daemon: one of the host would run it outside.
+        // A build inside must start its own daemon: a daemon of the host would run the build
+        // outside.
         group(
             "Gradle",
             "Gradle User Manual, \"Gradle Daemon\": the registry has the ports and tokens of all daemons",
@@ -103,7 +104,7 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
             &[exclude("~/.cache/bazel/*/*/server").fresh()],
         ),
         group("Gradle", "Gradle User Manual, \"Toolchains\": downloaded JDKs", &[ro("~/.gradle/jdks")]),
-        // The home is read-only by `@base`. These stay so when somebody opens `~/.m2`.
+        // The home is read-only by `@base`. These files stay read-only if a user opens `~/.m2`.
         group(
             "Maven",
             "Maven, \"Settings Reference\", \"Using Toolchains\"; Maven 4, extensions and properties of the user",
@@ -184,5 +185,8 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
             &["pnpm_config_store_dir"],
         ),
     ],
-    ..BuiltinPreset::new("caches", "package managers' caches are writable, what the host runs from them is not")
+    ..BuiltinPreset::new(
+        "caches",
+        "package managers' caches are writable, programs that the host runs from them are not",
+    )
 };

@@ -11,12 +11,12 @@ use super::{BuiltinPreset, group, ro, rw};
 const GIT_TOOL: &str = "git";
 
 pub(super) const GIT: BuiltinPreset = BuiltinPreset {
-    // A branch may be called `config` or `hooks`. A submodule may be called `logs`: only what lies
+    // A branch may be called `config` or `hooks`. A submodule may be called `logs`: only a `logs`
     // in a git directory is meant.
     skip_directories: &["objects", "refs", "logs"],
     skip_beside: Some("HEAD"),
     groups: &[
-        // One file stays writable: `rebase-merge/git-rebase-todo` may hold `exec` lines, which
+        // `rebase-merge/git-rebase-todo` stays writable, although it may hold `exec` lines, which
         // `git rebase --continue` runs.
         group(GIT_TOOL, "gitrepository-layout(5)", &[rw("$GIT_DIR"), rw("$GIT_COMMON_DIR")]),
         // A repository that was made without a template has no hooks folder, and the agent could
@@ -68,8 +68,8 @@ pub(super) const GIT: BuiltinPreset = BuiltinPreset {
                 ro("$GIT_DIR/modules/**/info/attributes"),
             ],
         ),
-        // A plain repository has no `commondir`, and one that the agent creates works there too.
-        // While the sandbox runs, the placeholder names the directory itself (`./`), which changes
+        // A plain repository has no `commondir`, but git obeys one that the agent creates. While
+        // the sandbox runs, the placeholder names the directory itself (`./`), which changes
         // nothing.
         group(
             GIT_TOOL,

@@ -1,7 +1,7 @@
 //! `@harness/…`: the project's `AGENTS.md` and `.agents/skills`, and the user's own
 //! `~/.config/agent-sandbox/AGENTS.md`, where each agent looks for them.
 //!
-//! An agent that reads a file where it is gets no injection for it.
+//! If an agent already reads a file at its own path, nothing is injected for that agent.
 
 use super::VariableEffect::Set;
 use super::{BuiltinPreset, VariableGroup, inject, injections, variables};

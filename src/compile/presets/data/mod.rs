@@ -1,8 +1,7 @@
 //! The contents of the built-in presets, as constants: nothing is read or parsed at a start.
 //!
-//! Each entry stands below the program that it is about and the source that it rests on: a
-//! document, a manual page, or an observed behaviour. `snapshots/presets/table.snap` lists all of
-//! them.
+//! Each entry is listed below its program and the source that supports it: a document, a manual
+//! page, or an observed behaviour. `snapshots/presets/table.snap` lists all of them.
 
 mod agent_files;
 mod agents;
@@ -48,16 +47,16 @@ pub const PRESETS: &[BuiltinPreset] = &[
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltinPreset {
     pub name: &'static str,
-    /// One line for people who list the presets.
+    /// A line of text for the list of presets.
     pub description: &'static str,
     /// Names of the presets that this one includes.
     pub include: &'static [&'static str],
     pub relative_to: RelativeTo,
-    /// Globs leave alone what the git index holds with the same content (SPEC P6).
+    /// Globs leave a file alone if the git index holds the same content (SPEC P6).
     pub leave_tracked: bool,
     /// Names of directories that globs do not enter (SPEC P5).
     pub skip_directories: &'static [&'static str],
-    /// Only where a file of this name lies beside them.
+    /// Skips such a directory only if a file of this name lies beside it.
     pub skip_beside: Option<&'static str>,
     pub groups: &'static [Group],
     pub variables: &'static [VariableGroup],
@@ -90,7 +89,7 @@ impl BuiltinPreset {
     }
 }
 
-/// Where the relative paths of a built-in preset start.
+/// The folder from which the relative paths of a built-in preset start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelativeTo {
     /// The project root.
@@ -229,7 +228,8 @@ impl PresetEntry {
     }
 }
 
-/// A file of the home by which an agent decides which programs it runs, and what it asks for.
+/// A file of the home by which an agent decides which programs it runs, and for which actions it
+/// needs consent.
 #[derive(Clone, Copy, Debug)]
 pub struct AgentFile {
     pub tool: &'static str,
@@ -265,7 +265,7 @@ pub enum FileUse {
 pub struct ObeyedKey {
     /// Dotted. `*` is any key, and `*?type=x` any key whose value has the member `type` = `x`.
     pub key: &'static str,
-    /// Why a change is reported.
+    /// The reason why a change is reported.
     pub reason: &'static str,
     pub names_programs: bool,
 }
@@ -286,8 +286,8 @@ pub struct VariableGroup {
 pub enum VariableEffect {
     /// They look like credentials, and do not pass.
     Drop,
-    /// Each is `*_` and a word. Names that are the word, or end in `_` and the word, in whatever
-    /// case, look like credentials, and do not pass (SPEC E11).
+    /// Each is `*_` and a word. Names that equal the word, or end in `_` and the word, look like
+    /// credentials, and do not pass (SPEC E11). Case does not matter.
     DropWord,
     /// They pass although they look like credentials.
     Keep,

@@ -37,7 +37,7 @@ pub(super) const CODEX_CONFIG: PrivateFile = PrivateFile {
     )
 };
 
-/// A theme may be the name of a file, so no value with a `/` or a `.` leaves.
+/// A theme may be the name of a file, so a theme with a `/` or a `.` stays in the copy.
 pub(super) const GEMINI_SETTINGS: PrivateFile = PrivateFile::new(
     FileFormat::Json,
     &[

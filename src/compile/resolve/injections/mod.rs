@@ -40,7 +40,7 @@ pub struct MissingTarget {
     pub can_create: bool,
 }
 
-/// Why an injection is refused, and what to do.
+/// The reason why an injection is refused, and the remedy.
 struct Refused {
     message: String,
     help: String,
@@ -117,7 +117,7 @@ struct InjectionPoint {
     path: AbsPath,
     kind: FileKind,
     content: Injected,
-    /// The symlinks between what was written and `path`.
+    /// The symlinks between the written path and `path`.
     links: Vec<AbsPath>,
     /// The injection as a rule for this path.
     rule: Rule,
@@ -129,7 +129,7 @@ struct Injector<'r, 'a> {
     own_files: &'r [OwnFile],
     owners: Owners<'a>,
     points: Vec<InjectionPoint>,
-    /// How many entries of the folder there was no room for.
+    /// The number of the folder's entries beyond [`MOST_OF_A_FOLDER`].
     left_out: usize,
 }
 
@@ -156,8 +156,10 @@ impl Injector<'_, '_> {
             self.resolver.diagnostics.push(Diagnostic::new(code, message).at(origin).help(help));
         } else if self.left_out > 0 {
             let to = escape_for_display(&injection.to);
-            let message =
-                format!("only the first {MOST_OF_A_FOLDER} entries are injected at `{to}`, and {} not", self.left_out);
+            let message = format!(
+                "only the first {MOST_OF_A_FOLDER} entries are injected at `{to}`, and {} are left out",
+                self.left_out
+            );
             let help = "inject one folder that holds the others, or fewer of them";
             self.resolver
                 .diagnostics
@@ -191,7 +193,7 @@ impl Injector<'_, '_> {
         }
     }
 
-    /// Where the text of `rule` leads. It is a path and no pattern.
+    /// The path that the text of `rule` leads to. The text is a path and no pattern.
     fn resolve(&self, rule: &Rule) -> OrRefused<Resolved> {
         let (anchor, text) = anchored(rule, &self.resolver.project.home);
         let found = self.resolver.host.resolve_from(anchor, Path::new(text));
@@ -332,8 +334,8 @@ impl Injector<'_, '_> {
         self.refuse_taken_out(path, kind, &work_tree)
     }
 
-    /// Refuses a path that a `.gitignore` takes out of git's list of ignored files, which it
-    /// outranks.
+    /// Refuses a path that a `.gitignore` re-includes with a `!` line: a `.gitignore` outranks
+    /// git's list of ignored files.
     fn refuse_taken_out(&self, path: &AbsPath, kind: FileKind, work_tree: &AbsPath) -> OrRefused<()> {
         for folder in path.ancestors().skip(1).take_while(|folder| folder.is_within(work_tree)) {
             let file = folder.child(".gitignore");
@@ -356,7 +358,7 @@ impl Injector<'_, '_> {
         Ok(())
     }
 
-    /// Whether other runs would take the folder around `path` for a project or a repository.
+    /// Whether other runs would treat the folder around `path` as a project or a repository.
     fn marks_a_project(&self, path: &AbsPath) -> bool {
         let is_missing = |at: &AbsPath| self.resolver.stands(at) || !matches!(self.resolver.host.kind(at), Ok(Some(_)));
         let has_name = |at: &AbsPath, name: &str| at.file_name().is_some_and(|own| own == name);
@@ -396,7 +398,7 @@ impl Injector<'_, '_> {
             let message = format!("`{path}` would make the folder around it a project or a repository");
             return refused(message, "name another target");
         }
-        // A placeholder of another run is a folder or a file, and stays what it is.
+        // A placeholder of another run is a folder or a file, and keeps its kind.
         let has_folder = there.map(|there| there == FileKind::Directory);
         if is_missing && has_folder.is_some_and(|has_folder| has_folder != (kind == FileKind::Directory)) {
             let (has, wants) = match has_folder {

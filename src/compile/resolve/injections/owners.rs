@@ -1,5 +1,5 @@
-//! Which repositories own a path, and whether one of them tracks it: `git add` inside would commit
-//! the injected text (SPEC J4).
+//! Finds the repositories that own a path, and whether one of them tracks it: `git add` inside
+//! would commit the injected text (SPEC J4).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -61,7 +61,7 @@ impl<'h> Owners<'h> {
                     );
                 }
                 Some(names) if names.has(name.as_os_str().as_bytes()) => {
-                    let message = format!("git tracks `{path}` in `{folder}`, and would commit what is injected");
+                    let message = format!("git tracks `{path}` in `{folder}`, and would commit the injected content");
                     return refused(message, "name a target that git does not track");
                 }
                 Some(_) => {}

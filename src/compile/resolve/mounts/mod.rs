@@ -76,7 +76,7 @@ impl Resolver<'_> {
 
     fn unreadable_alias(&mut self, path: &str, error: &io::Error) {
         let message = format!("cannot look for other mounts at `{path}`: {}", reason(error));
-        let help = "make it readable: what is mounted in two places must be protected in both";
+        let help = "make it readable: a folder that is mounted in two places must be protected in both";
         self.diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
     }
 }

@@ -27,7 +27,7 @@ fn where_each_file_system_is_mounted_once_there_is_nothing_to_do() {
 }
 
 #[test]
-fn a_folder_that_holds_it_and_is_bound_elsewhere_shows_it_there() {
+fn a_bind_of_a_folder_around_a_path_shows_the_path_there() {
     let table = table("22 20 8:1 /home/u /mnt/copy rw - ext4 /dev/sda1 rw\n");
     assert_eq!(aliases(&table, "/home/u/.ssh"), ["/mnt/copy/.ssh = /home/u/.ssh"]);
     assert_eq!(aliases(&table, "/home/u"), ["/mnt/copy = /home/u"]);
@@ -59,7 +59,7 @@ fn another_mount_of_a_nested_file_system_is_an_alias() {
 }
 
 #[test]
-fn there_may_be_many_names_and_binds_of_binds() {
+fn a_path_can_have_many_aliases_also_through_binds_of_binds() {
     let table = table(
         "22 20 8:1 /srv /a rw - ext4 s rw\n23 20 8:1 /srv/b /b rw - ext4 s rw\n24 23 8:1 /srv/b/c /b/d rw - ext4 s rw\n",
     );
@@ -93,7 +93,8 @@ fn a_covered_mount_is_no_alias() {
     // A folder mounted onto itself hides its other name.
     let itself = table("22 20 8:1 /home /home rw - ext4 s rw\n");
     assert_eq!(aliases(&itself, "/home/u/.ssh"), [""; 0]);
-    // What the rule does not reach is not what it means: another file system is mounted there.
+    // The rule means the file system that is mounted on the path, and not the directory below that
+    // mount.
     let there = table("22 20 8:2 / /home/u rw - ext4 b rw\n23 20 8:1 /home/u /mnt/copy rw - ext4 s rw\n");
     assert_eq!(aliases(&there, "/home/u/.ssh"), [""; 0]);
     assert_eq!(aliases(&there, "/home"), [""; 0]);

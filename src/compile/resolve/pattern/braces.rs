@@ -9,7 +9,8 @@ pub(super) const MAX_ALTERNATIVES: usize = 1000;
 /// Limits groups such as `{a}`, which multiply nothing: ten groups of two exceed the other limit.
 pub(super) const MAX_GROUPS: usize = 100;
 
-/// The texts that `text` stands for. Alternatives may hold separators and further braces.
+/// The texts that the braces in `text` expand to. Alternatives may hold separators and further
+/// braces.
 pub(super) fn expand(text: &[u8]) -> Result<Vec<Vec<u8>>, PatternError> {
     let mut alternatives = Vec::new();
     expand_into(text, 0, &mut alternatives)?;

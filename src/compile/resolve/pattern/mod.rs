@@ -22,7 +22,7 @@ pub(crate) use name::NamePattern;
 use name_glob::NameGlob;
 use scan::{Piece, Token, pieces};
 
-/// `PATH_MAX` of Linux. It also bounds what a pattern can cost.
+/// `PATH_MAX` of Linux. It also bounds the cost of a pattern.
 pub(super) const MAX_PATTERN_BYTES: usize = 4096;
 
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) enum PatternError {
     UnclosedClass,
     #[error("`[:…:]` has no meaning here; write the characters, or a range such as `a-z`")]
     PosixClass,
-    #[error("a range in `[…]` goes from a character to a byte that is none")]
+    #[error("a range in `[…]` has a character at one end and a byte that is no character at the other")]
     RangeOfCharacterAndByte,
     #[error("a range in `[…]` ends before it starts")]
     ReversedRange,
@@ -142,7 +142,7 @@ pub(super) enum KnownByte {
     None,
 }
 
-/// What is known of each name that `components[at]` takes further than `**` does.
+/// The known byte of each name that `components[at]` takes further than `**` does.
 pub(super) fn known_byte(components: &[Component], at: usize) -> KnownByte {
     let (first, last) = (|text: &[u8]| text.first().copied(), |text: &[u8]| text.last().copied());
     let known = match &components[taker(components, at)] {

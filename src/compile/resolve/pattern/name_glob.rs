@@ -1,6 +1,6 @@
 //! Matches one name with `globset`, character by character.
 //!
-//! The `?` and `[…]` of globset stand for one byte, so pattern and name are recoded before they are
+//! The `?` and `[…]` of globset match one byte, so pattern and name are recoded before they are
 //! compared: each character becomes one byte. Characters that the pattern does not tell apart share
 //! a byte: all that it does not mention, and all between the ends of `[à-ö]`.
 
@@ -50,7 +50,7 @@ impl NameGlob {
     }
 }
 
-/// Gives each character the byte that stands for it.
+/// Gives each character its byte.
 #[derive(Debug)]
 struct Recoding {
     /// The first characters of all intervals but the first.

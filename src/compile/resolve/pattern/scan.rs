@@ -8,8 +8,8 @@ use super::class::Class;
 pub(super) enum Piece<'t> {
     /// An unescaped byte outside of a class.
     Plain(u8),
-    /// The byte after a `\`. Of a character of several bytes this is the first; the others have no
-    /// special meaning anyway.
+    /// The byte after a `\`. If the character has several bytes, this is the first byte; the others
+    /// have no special meaning anyway.
     Escaped(u8),
     /// The text between `[` and its `]`. It is not empty, and its last byte escapes nothing.
     Class(&'t [u8]),

@@ -37,7 +37,7 @@ const WORKING_DIRECTORIES: [&str; 2] = ["/", "/var/spool/postfix"];
 const NAMES_IN_A_WARNING: usize = 5;
 
 impl Match {
-    /// Whether it hides the socket of a service.
+    /// Whether this match hides the socket of a service.
     pub(crate) fn is_of_a_service(&self) -> bool {
         [LISTENING, NAMED].iter().any(|why| self.rule.origin == Origin::BuiltIn(why))
     }
@@ -177,8 +177,10 @@ impl Resolver<'_> {
         let more = names.len().saturating_sub(NAMES_IN_A_WARNING);
         let others = (more > 0).then(|| format!("{more} more"));
         let names = listed(spelled.chain(others), "and");
-        let message = format!("services listen on names whose folder is not known, and may be reached: {names}");
-        let help = "start them with whole paths, or hide the folders of the sockets with `exclude`";
+        let message = format!(
+            "services listen on relative names whose folder is not known, so the command may reach them: {names}"
+        );
+        let help = "configure them with absolute paths, or hide the folders of the sockets with `exclude`";
         self.diagnostics.push(Diagnostic::new(Code::UnplacedSocket, message).help(help));
     }
 

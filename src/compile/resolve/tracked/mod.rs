@@ -1,4 +1,4 @@
-//! Which files the git index holds with exactly the content that they have now (SPEC P6).
+//! Finds the files that the git index holds with exactly the content that they have now (SPEC P6).
 //!
 //! Such a file is left unmasked, so a wrong `true` shows a secret. The sandboxed command may have
 //! written the index, and the `.git` that leads to it, so neither is trusted. The content is the
@@ -8,7 +8,8 @@
 //!   from the content, or from a repository that has the content; then unmasking the file tells it
 //!   nothing new. Another content with the same hash does not help: the entry must match the file,
 //!   which the command did not write.
-//! - A forged `.git` file leads to another index, and the same proof. So it needs no back-pointer.
+//! - A forged `.git` file leads to another index, and the same proof. So a `.git` file needs no
+//!   back-pointer.
 //! - A match that the command guessed confirms the guess, at the cost of one start of the sandbox
 //!   for each guess and file. An index that holds a name twice would let a command test many
 //!   guesses at once, so it is refused. A mask does not keep a secret that is short enough to be
@@ -63,8 +64,8 @@ impl<'h> TrackedFiles<'h> {
         self.is_held(path).unwrap_or(false)
     }
 
-    /// Whether that index has a plain entry for `path`, merged and meant to be in the work tree,
-    /// whatever the content. Only for advice.
+    /// Whether that index has a plain entry for `path`, merged and meant to be in the work tree.
+    /// Its content does not matter. Only for advice.
     pub(crate) fn names(&mut self, path: &AbsPath) -> bool {
         self.entry(path).is_ok_and(|entry| entry.is_some())
     }
@@ -75,8 +76,8 @@ impl<'h> TrackedFiles<'h> {
         found.is_ok_and(|found| found.is_some_and(|(index, name)| !index.has(&name)))
     }
 
-    /// The plain entries at `path` and below it, with their blobs: at most `most`. Those below are
-    /// in the index of the nearest repository around `path` itself.
+    /// The plain entries at `path` and below it, with their blobs: at most `most`. The entries
+    /// below are from the index of the nearest repository around `path` itself.
     pub(crate) fn blobs_within(&mut self, path: &AbsPath, most: usize) -> Vec<(AbsPath, Vec<u8>)> {
         let Ok(Some((index, name))) = self.index_around(path) else { return Vec::new() };
         let itself = index.blob_id(&name).map(|blob| (path.clone(), blob.to_vec()));

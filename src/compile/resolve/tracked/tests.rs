@@ -168,7 +168,7 @@ fn entries_that_are_not_plain_files_of_the_work_tree_are_not_held() {
     fixture.symlink("repo/link", "file");
     fixture.git("repo", &["add", "link"]);
     assert!(!holds(&fixture, "repo/link"));
-    // A link's blob is its target; a file with that content is still not what the index holds.
+    // A link's blob is its target; a file with that content still differs from the index.
     fs::remove_file(fixture.real("repo/link")).unwrap();
     fixture.write("repo/link", "file");
     assert!(!holds(&fixture, "repo/link"));
@@ -299,8 +299,8 @@ fn an_index_that_would_unfold_to_gigabytes_is_refused() {
     assert!(Index::parse(index(300), HashKind::Sha1).is_none());
 }
 
-/// Every truncation, and many random changes, of real index files. None may panic, and whatever
-/// still parses gives an id of the right length.
+/// Every truncation, and many random changes, of real index files. No index may cause a panic, and
+/// an index that still parses gives an id of the right length.
 #[test]
 fn a_damaged_index_never_panics() {
     for options in [&[][..], &["--object-format=sha256"]] {

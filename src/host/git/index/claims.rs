@@ -1,4 +1,4 @@
-//! Claims of an index that git believes without a look. git writes no such index, but reads it.
+//! Claims of an index that git does not check. git writes no such index, but reads it.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,8 @@ impl Index {
         self.entries.iter().map(|entry| self.name_of(entry))
     }
 
-    /// A name that git puts into no index (`verify_path` in git). git does not ask when it reads
-    /// one, and `git checkout .` then writes outside of the work tree, or into `.git`.
+    /// A name that git puts into no index (`verify_path` in git). git does not check names when it
+    /// reads an index, so `git checkout .` then writes outside of the work tree, or into `.git`.
     pub(crate) fn refused_name(&self) -> Option<&[u8]> {
         let is_part = self.shared_file().is_some();
         // An entry without a name changes one of the shared file.
@@ -25,7 +25,7 @@ impl Index {
     }
 
     /// Whether the ids of folders that the index holds (the extension `TREE`) are those of its
-    /// entries. A commit takes such an id for the content of the folder. In a split index they are
+    /// entries. A commit uses such an id as the content of the folder. In a split index the ids are
     /// not compared.
     pub(crate) fn has_true_trees(&self) -> bool {
         let tables: Vec<&[u8]> =

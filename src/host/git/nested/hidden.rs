@@ -22,14 +22,14 @@ pub struct HiddenFiles {
     known: Arc<HashSet<u64>>,
     /// Whether this is a search after a run.
     compares: bool,
-    /// Those that were not hidden at the start.
+    /// The files that were not hidden at the start.
     pub new: BTreeSet<AbsPath>,
     /// Whether there are more new ones.
     pub has_more: bool,
 }
 
 impl HiddenFiles {
-    /// To be filled after a run.
+    /// An empty collection, to be filled after a run and compared with this one.
     pub(super) fn to_compare(&self) -> Self {
         Self { known: Arc::clone(&self.known), compares: true, ..Self::default() }
     }

@@ -1,6 +1,6 @@
 //! Repositories in the project that git on the host enters by itself, or that a user enters as part
 //! of the project: submodules and everything else that an index names as one, other worktrees, and
-//! the repositories in a project that is none itself.
+//! if the project itself is no repository, the repositories in its folders.
 //!
 //! `git status` starts another git in every folder that has a `.git` and that the index names as a
 //! submodule. That git obeys the settings in the folder. The command may have written the index and
@@ -24,9 +24,9 @@ use crate::sys::ablate::{self, Mitigation};
 
 pub(crate) use hidden::HiddenFiles;
 
-/// Git directories that are protected one by one: in a folder that holds them, and of all
-/// repositories that indexes name. Each one costs a start some milliseconds and descriptors, and a
-/// command can create any number.
+/// The largest number of git directories that are protected one by one. It applies to each folder
+/// that holds git directories, and to the repositories that indexes name. Each one costs a start
+/// some milliseconds and descriptors, and a command can create any number.
 pub(crate) const MOST_PROTECTED: usize = 500;
 
 /// Submodules that all indexes together may name. A look at one takes some microseconds.
@@ -142,7 +142,7 @@ pub(crate) fn elsewhere(host: &Host, repository: &Repository, before: &[WorkTree
     for WorkTree { git_dir, folder } in all.into_iter().filter(|tree| tree.git_dir != repository.git_dir) {
         match folder {
             Some(work_tree) => search.index(Repository { work_tree, git_dir, ..repository.clone() }),
-            // git finds it from the work tree, and needs no list.
+            // git still finds the git directory from its work tree, without the list.
             None => {
                 let indexed = index::submodules(host, &git_dir, &repository.common_dir, &mut |_| {}).ok().flatten();
                 if indexed.is_none_or(|indexed| !indexed.names.is_empty() || !indexed.folders.is_empty()) {
@@ -169,7 +169,7 @@ pub(crate) fn work_trees(host: &Host, repository: &Repository) -> Vec<WorkTree> 
     [main].into_iter().chain(worktrees(host, common_dir)).collect()
 }
 
-/// The repository whose work tree is `folder`, if git takes it for one.
+/// The repository whose work tree is `folder`, if git accepts it as one.
 pub(crate) fn repository_in(host: &Host, folder: &AbsPath) -> io::Result<Option<Nested>> {
     NestedSearch::new(host).at(folder, FoundBy::Folder)
 }
@@ -186,8 +186,8 @@ pub(crate) fn named_by<'n>(host: &Host, known: impl IntoIterator<Item = &'n Nest
     search.all
 }
 
-/// All linked worktrees. git asks for no type of file in the folder of worktrees, so a symlink
-/// counts as well.
+/// All linked worktrees. git does not check the types of the entries in the folder of worktrees, so
+/// a symlink counts as well.
 fn worktrees(host: &Host, common_dir: &AbsPath) -> Vec<WorkTree> {
     let list = common_dir.child("worktrees");
     let folder_of = |git_dir: &AbsPath| {
@@ -261,8 +261,8 @@ impl<'a> NestedSearch<'a> {
         }
     }
 
-    /// Adds the repositories that the index of `repository` names, and those that their indexes
-    /// name.
+    /// Adds the repositories that the index of `repository` names, and the repositories that their
+    /// indexes name.
     fn index(&mut self, repository: Repository) {
         let mut waiting = vec![repository];
         while let Some(Repository { work_tree, git_dir, common_dir, .. }) = waiting.pop() {
@@ -333,8 +333,8 @@ impl<'a> NestedSearch<'a> {
         self.all.unclear.insert(UnclearIndex { git_dir: git_dir.clone(), name });
     }
 
-    /// The repository whose work tree is `folder`, if git takes it for one and it was not met
-    /// before.
+    /// The repository whose work tree is `folder`, if git accepts it as one and the search has not
+    /// met it before.
     fn at(&mut self, folder: &AbsPath, found_by: FoundBy) -> io::Result<Option<Nested>> {
         let Some((git_dir, form)) = git_dir_in(self.host, folder)? else { return Ok(None) };
         // A git directory that git would refuse counts: the command can repair it.

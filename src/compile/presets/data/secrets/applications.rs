@@ -7,8 +7,8 @@ pub(super) const APPLICATIONS: &[Group] = &[
         "KeePass",
         "KeePassXC User Guide, \"Creating Your First Database\": `.kdbx` wherever its user saves it",
         &[
-            // The folders where people keep and synchronise theirs; a walk of the home would take
-            // too long.
+            // The folders in which people keep and synchronise `.kdbx` files. A walk of the whole
+            // home would take too long.
             exclude("~/*.kdbx"),
             exclude("~/Desktop/*.kdbx"),
             exclude("~/Documents/*.kdbx"),
@@ -290,8 +290,8 @@ pub(super) const APPLICATIONS: &[Group] = &[
             exclude("~/.gemini/antigravity-browser-profile"),
         ],
     ),
-    // With the network on, a command reaches what listens on loopback. The token is all that
-    // keeps it out.
+    // With the network on, a command can connect to services on loopback. Only the token keeps the
+    // command out.
     group(
         "Jupyter",
         "Jupyter, \"Common Directories and File Locations\": runtime files hold tokens and keys",

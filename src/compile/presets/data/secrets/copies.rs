@@ -2,7 +2,7 @@
 
 use super::super::{Group, exclude, group};
 
-/// Templates and defaults, which people commit. `lint` goes by this list, too.
+/// Templates and defaults, which people commit. `lint` uses this list, too.
 pub(crate) const PUBLIC_ENV: [&str; 6] =
     [".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", ".env.sandbox"];
 

@@ -1,6 +1,6 @@
 //! Histories of shells and of programs that read commands: people type and paste secrets there.
-//! Most programs start without a history that they may not open. Those that stop or complain find
-//! an empty one.
+//! Most programs start without a history that they may not open. Programs that would stop or
+//! complain find an empty history.
 
 use super::super::{Group, exclude, group};
 

@@ -57,7 +57,8 @@ pub(super) const SECRETS: BuiltinPreset = BuiltinPreset {
     ],
     groups: &GROUPS,
     variables: &[
-        // Not `*_KEY`, which names too much else: `GPG_KEY` of Python's images is a fingerprint.
+        // `*_KEY` is not here, because many harmless names end so: `GPG_KEY` of Python's images is
+        // a fingerprint.
         variables(
             DropWord,
             "all",
