@@ -71,7 +71,9 @@ long() {
 import os, sys
 left = 4093 - len(os.getcwd())
 names = ['d' * 200] * (left // 201 - 1)
-names.append('e' * (left - len('/'.join(names)) - 2))
+rest = left - len('/'.join(names)) - 2
+# A name has at most 255 bytes.
+names += ['e' * (rest // 2), 'f' * (rest - rest // 2 - 1)]
 top = os.open('.', os.O_RDONLY)
 for name in names:
     os.mkdir(name)
