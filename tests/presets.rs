@@ -475,6 +475,7 @@ fn every_entry_names_its_tool_and_its_source() {
                 Mask::Redacted(file) => format!("{access}, redacted {file:?}"),
             },
         };
+        let access = if entry.with_links { access + ", with links" } else { access };
         rows.push([preset.name, &access, entry.path, group.tool, group.source].map(str::to_owned));
     }
     for (preset, group) in PRESETS.iter().flat_map(|preset| preset.variables.iter().map(move |group| (preset, group))) {

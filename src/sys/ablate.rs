@@ -28,6 +28,7 @@ mitigations! {
     Trust = "trust", "A project's file needs consent before it opens anything.";
     ConsentEnds = "consent-ends", "Consent ends with the file that it was given to.";
     LinkChecks = "link-checks", "Nothing is opened through a symlink that the command can replace.";
+    LinksInFolders = "links-in-folders", "What symlinks in a folder of programs lead to is read-only, too.";
     ExcludeThroughLink = "exclude-through-link", "Excluding a symlink hides what it leads to.";
     Descriptors = "descriptors", "No descriptor of the caller passes.";
     Streams = "streams", "A file on a standard stream can only be read, if that is what it was opened for.";

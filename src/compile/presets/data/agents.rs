@@ -67,15 +67,23 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.claude/statusline*"),
             ],
         ),
-        group("Claude Code", "Claude Code, \"Hooks\": settings name the scripts", &[ro("~/.claude/hooks/").blocked()]),
-        group("Claude Code", "Claude Code, \"Plugins\"", &[ro("~/.claude/plugins/").blocked()]),
-        group("Claude Code", "Claude Code, \"Skills\"", &[ro("~/.claude/skills/").blocked()]),
+        group(
+            "Claude Code",
+            "Claude Code, \"Hooks\": settings name the scripts",
+            &[ro("~/.claude/hooks/").with_links().blocked()],
+        ),
+        group("Claude Code", "Claude Code, \"Plugins\"", &[ro("~/.claude/plugins/").with_links().blocked()]),
+        group("Claude Code", "Claude Code, \"Skills\"", &[ro("~/.claude/skills/").with_links().blocked()]),
         group(
             "Claude Code",
             "Claude Code, \"Slash commands\": they may run a shell",
-            &[ro("~/.claude/commands/").blocked()],
+            &[ro("~/.claude/commands/").with_links().blocked()],
         ),
-        group("Claude Code", "Claude Code, \"Subagents\": with hooks", &[ro("~/.claude/agents/").blocked()]),
+        group(
+            "Claude Code",
+            "Claude Code, \"Subagents\": with hooks",
+            &[ro("~/.claude/agents/").with_links().blocked()],
+        ),
         // Each session makes its own. With a read-only folder it runs no commands.
         // `claude --resume` outside must not source a file that a command inside wrote.
         group(
@@ -99,14 +107,17 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Claude Code",
             "Claude Code, \"Workflows\", \"Routines\": scripts, and work that is done unasked",
-            &[ro("~/.claude/workflows").moved_aside(), ro("~/.claude/routines").moved_aside()],
+            &[
+                ro("~/.claude/workflows").with_links().moved_aside(),
+                ro("~/.claude/routines").with_links().moved_aside(),
+            ],
         ),
         group(
             "Claude Code",
             "Claude Code, \"Memory\", \"Output styles\", \"Keybindings\": instructions",
             &[
-                ro("~/.claude/output-styles"),
-                ro("~/.claude/rules"),
+                ro("~/.claude/output-styles").with_links(),
+                ro("~/.claude/rules").with_links(),
                 ro("~/.claude/CLAUDE.md"),
                 ro("~/.claude/keybindings.json"),
             ],
@@ -142,18 +153,22 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Codex",
             "Codex, \"Hooks\": hooks.json and config.toml name the scripts",
-            &[ro("~/.codex/hooks.json").blocked(), ro("~/.codex/hooks/").blocked()],
+            &[ro("~/.codex/hooks.json").blocked(), ro("~/.codex/hooks/").with_links().blocked()],
         ),
-        group("Codex", "Codex, \"Rules\": commands that need no question", &[ro("~/.codex/rules/").blocked()]),
-        group("Codex", "Codex, \"Subagents\": with MCP servers", &[ro("~/.codex/agents/").blocked()]),
-        group("Codex", "Codex, \"Custom Prompts\"", &[ro("~/.codex/prompts/").blocked()]),
+        group(
+            "Codex",
+            "Codex, \"Rules\": commands that need no question",
+            &[ro("~/.codex/rules/").with_links().blocked()],
+        ),
+        group("Codex", "Codex, \"Subagents\": with MCP servers", &[ro("~/.codex/agents/").with_links().blocked()]),
+        group("Codex", "Codex, \"Custom Prompts\"", &[ro("~/.codex/prompts/").with_links().blocked()]),
         // Codex fills `skills` at each start, and prints four lines of errors if it cannot.
         group(
             "Codex",
             "Codex, \"Agent Skills\"",
-            &[ro("~/.codex/skills"), exclude("~/.codex/skills/").fresh_if_missing()],
+            &[ro("~/.codex/skills").with_links(), exclude("~/.codex/skills/").fresh_if_missing()],
         ),
-        group("Codex", "Codex, \"Plugins\"", &[ro("~/.codex/plugins/").blocked()]),
+        group("Codex", "Codex, \"Plugins\"", &[ro("~/.codex/plugins/").with_links().blocked()]),
         group(
             "Codex",
             "Codex, \"AGENTS.md\": instructions",
@@ -177,12 +192,12 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "pi",
             "pi, README, \"Extensions\", \"Skills\", \"Packages\": code from npm and git",
             &[
-                ro("~/.pi/agent/extensions/").blocked(),
-                ro("~/.pi/agent/skills/").blocked(),
-                ro("~/.pi/agent/tools/").blocked(),
+                ro("~/.pi/agent/extensions/").with_links().blocked(),
+                ro("~/.pi/agent/skills/").with_links().blocked(),
+                ro("~/.pi/agent/tools/").with_links().blocked(),
                 ro("~/.pi/agent/npm/").blocked(),
                 ro("~/.pi/agent/git/").blocked(),
-                ro("~/.pi/agent/prompts/").blocked(),
+                ro("~/.pi/agent/prompts/").with_links().blocked(),
             ],
         ),
         group("pi", "pi: programs that it downloads at its first start", &[ro("~/.pi/agent/bin/").blocked()]),
@@ -208,12 +223,12 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "opencode",
             "opencode, \"Config\", \"Plugins\", \"Commands\"",
             &[
-                ro("~/.config/opencode"),
+                ro("~/.config/opencode").with_links(),
                 // The agent stops if it cannot write this file, whose content only the agent uses.
                 ro("~/.config/opencode/.gitignore")
                     .create_for("opencode")
                     .content("node_modules\npackage.json\npackage-lock.json\nbun.lock\n.gitignore"),
-                ro("~/.opencode"),
+                ro("~/.opencode").with_links(),
             ],
         ),
         // Not blocked: without `rg` on PATH it downloads one at its first search, and searches fail
@@ -245,18 +260,18 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Gemini CLI",
             "Gemini CLI, \"Extensions\", \"Custom commands\", \"Agent Skills\", \"Hooks\"",
             &[
-                ro("~/.gemini/extensions/").blocked(),
-                ro("~/.gemini/commands/").blocked(),
-                ro("~/.gemini/skills/").blocked(),
-                ro("~/.gemini/agents/").blocked(),
-                ro("~/.gemini/hooks/").blocked(),
+                ro("~/.gemini/extensions/").with_links().blocked(),
+                ro("~/.gemini/commands/").with_links().blocked(),
+                ro("~/.gemini/skills/").with_links().blocked(),
+                ro("~/.gemini/agents/").with_links().blocked(),
+                ro("~/.gemini/hooks/").with_links().blocked(),
             ],
         ),
         group(
             "Gemini CLI",
             "Gemini CLI, \"Policy engine\" and \"Trusted folders\": what needs no question",
             &[
-                ro("~/.gemini/policies/").blocked(),
+                ro("~/.gemini/policies/").with_links().blocked(),
                 ro("~/.gemini/policy_integrity.json"),
                 ro("~/.gemini/extension_integrity.json"),
                 ro("~/.gemini/trustedFolders.json").blocked().private(&GEMINI_TRUSTED_FOLDERS),
@@ -269,7 +284,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Amp",
             "Amp, \"Owner's Manual\": settings and plugins; the program",
-            &[ro("~/.config/amp"), ro("~/.amp")],
+            &[ro("~/.config/amp").with_links(), ro("~/.amp").with_links()],
         ),
         // `cli-config.json` mixes the login and the model with permissions, and is repaired at
         // every start.
@@ -280,7 +295,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             &[
                 ro("~/.cursor/mcp.json").blocked(),
                 ro("~/.cursor/hooks.json").blocked(),
-                ro("~/.cursor/hooks/").blocked(),
+                ro("~/.cursor/hooks/").with_links().blocked(),
             ],
         ),
         group(
@@ -292,12 +307,12 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Cursor",
             "Cursor, \"Commands\", \"Rules\", \"Skills\", \"Subagents\", \"Plugins\"",
             &[
-                ro("~/.cursor/commands/").blocked(),
-                ro("~/.cursor/rules/").blocked(),
-                ro("~/.cursor/skills/").blocked(),
-                ro("~/.cursor/skills-cursor"),
-                ro("~/.cursor/agents/").blocked(),
-                ro("~/.cursor/plugins/").blocked(),
+                ro("~/.cursor/commands/").with_links().blocked(),
+                ro("~/.cursor/rules/").with_links().blocked(),
+                ro("~/.cursor/skills/").with_links().blocked(),
+                ro("~/.cursor/skills-cursor").with_links(),
+                ro("~/.cursor/agents/").with_links().blocked(),
+                ro("~/.cursor/plugins/").with_links().blocked(),
             ],
         ),
         group(
@@ -322,9 +337,9 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Kimi Code CLI, \"Model Context Protocol\", \"Plugins\", \"Agent Skills\", \"Agents and Sub-Agents\"",
             &[
                 ro("~/.kimi-code/mcp.json").blocked(),
-                ro("~/.kimi-code/plugins/").blocked(),
-                ro("~/.kimi-code/skills/").blocked(),
-                ro("~/.kimi-code/agents/").blocked(),
+                ro("~/.kimi-code/plugins/").with_links().blocked(),
+                ro("~/.kimi-code/skills/").with_links().blocked(),
+                ro("~/.kimi-code/agents/").with_links().blocked(),
                 ro("~/.kimi-code/AGENTS.md"),
             ],
         ),
@@ -336,7 +351,11 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Goose",
             "Goose, \"Configuration Files\": extensions with their commands",
-            &[ro("~/.config/goose/config.yaml"), ro("~/.config/goose/permission.yaml"), ro("~/.config/goose/recipes")],
+            &[
+                ro("~/.config/goose/config.yaml"),
+                ro("~/.config/goose/permission.yaml"),
+                ro("~/.config/goose/recipes").with_links(),
+            ],
         ),
         group("aider", "aider, \"Config with .env\": analytics and caches", &[rw("~/.aider")]),
         group(
@@ -349,7 +368,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "aider, \"YAML config file\": lint-cmd, test-cmd",
             &[ro("~/.aider.conf.yml"), ro("~/.aider.model.settings.yml")],
         ),
-        group("several agents", "Agent Skills: skills, plugins, subagents", &[ro("~/.agents")]),
+        group("several agents", "Agent Skills: skills, plugins, subagents", &[ro("~/.agents").with_links()]),
     ],
     agent_files: AGENT_FILES,
     repositories: REPOSITORIES,
