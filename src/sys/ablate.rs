@@ -78,6 +78,7 @@ mitigations! {
     NestedRepositories = "nested-repositories",
         "A repository that was planted where git enters by itself is moved aside.";
     GitLinks = "git-links", "A new symlink in a git directory is moved aside.";
+    ByteBudget = "byte-budget", "git's files that are read at a start and an end have a limit in total.";
     GitState = "git-state", "A file that git believes without a look is moved aside if the command forged it.";
     PrivateKeys = "private-keys", "Only listed keys of a private file reach the host.";
     PrivateCopyChecks = "private-copy-checks", "A copy that is no regular file of one name, or too large, is not read.";
