@@ -463,8 +463,10 @@ fn no_preset_relies_on_a_ro_to_show_what_one_excludes() {
     assert!(of(Access::Ro).count() > 300 && of(Access::Exclude).count() > 300);
     for (_, _, shown) in of(Access::Ro) {
         // At one path the `exclude` wins, and the `ro` blocks the path while it is missing.
-        let is_around =
-            |hidden: &PresetEntry| hidden.path != shown.path && Path::new(shown.path).starts_with(hidden.path);
+        let is_around = |hidden: &PresetEntry| {
+            let (hidden, shown) = (Path::new(hidden.path), Path::new(shown.path));
+            hidden != shown && shown.starts_with(hidden)
+        };
         let mut hidden = of(Access::Exclude).filter(|(_, _, hidden)| !hidden.only_missing);
         let around = hidden.find(|(_, _, hidden)| is_around(hidden));
         assert!(around.is_none(), "`ro` on {}", shown.path);
@@ -493,6 +495,7 @@ fn every_entry_names_its_tool_and_its_source() {
                 Mask::Redacted(file) => format!("{access}, redacted {file:?}"),
             },
         };
+        let access = if entry.with_links { access + ", with links" } else { access };
         rows.push([preset.name, &access, entry.path, group.tool, group.source].map(str::to_owned));
     }
     for (preset, group) in PRESETS.iter().flat_map(|preset| preset.variables.iter().map(move |group| (preset, group))) {

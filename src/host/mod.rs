@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{Access, AtFlags, FileType, access, readlinkat, statat};
 use rustix::io::Errno;
@@ -20,6 +20,7 @@ use rustix::process::geteuid;
 
 use crate::policy::{AbsPath, places};
 
+mod byte_budget;
 mod cache;
 pub(crate) mod commands;
 mod dir;
@@ -37,6 +38,7 @@ pub mod session;
 pub(crate) mod state_dir;
 pub(crate) mod unix_sockets;
 
+use byte_budget::ByteBudget;
 use cache::{EntryFacts, Seen};
 pub use dir::{DirEntry, Directory};
 pub use identity::{FileBirth, Identity};
@@ -56,6 +58,8 @@ pub struct Host {
     /// Called with each directory that is read.
     listener: Option<Arc<Listener>>,
     seen: Option<Arc<Seen>>,
+    /// What reading git's files has cost so far.
+    git_bytes: Arc<Mutex<ByteBudget>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,7 +96,7 @@ impl Host {
     }
 
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), listener: None, seen: None }
+        Self { root: root.into(), listener: None, seen: None, git_bytes: Arc::default() }
     }
 
     /// This host with a cache: each path is looked at once, so that all rules get one answer. A

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
 use crate::policy::AbsPath;
-use crate::sys::ablate::{self, Point};
+use crate::sys::ablate::{self, Mitigation, Point};
 
 use super::long_path::Reached;
 use super::nofollow::open_to_read;
@@ -67,16 +67,35 @@ impl Host {
     /// Use it for files that the sandboxed command may have written: a FIFO would block a plain
     /// read for ever.
     pub fn read_regular(&self, path: &AbsPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
-        self.noting(path, self.read_file(path, limit))
+        self.noting(path, self.read_file(path, |_| Ok(limit)))
     }
 
-    fn read_file(&self, path: &AbsPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    /// As [`Host::read_regular`], for a file of git that may be large. All such files together have
+    /// a limit, because a command can name any number of them, and they need no room on the disk.
+    pub(crate) fn read_git_file(&self, path: &AbsPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
+        let affordable = |file: &fs::File| {
+            let size = file.metadata()?.len();
+            let mut budget = self.git_bytes.lock().unwrap_or_else(PoisonError::into_inner);
+            match size <= limit && !budget.pay(path, size) && !ablate::is_off(Mitigation::ByteBudget) {
+                true => Err(io::ErrorKind::FileTooLarge.into()),
+                // git renames such a file into its place, so that none grows.
+                false => Ok(limit.min(size)),
+            }
+        };
+        self.noting(path, self.read_file(path, affordable))
+    }
+
+    fn read_file(
+        &self,
+        path: &AbsPath,
+        limit: impl FnOnce(&fs::File) -> io::Result<u64>,
+    ) -> io::Result<Option<Vec<u8>>> {
         let resolved = self.resolve(path.as_path())?;
         if resolved.kind.is_none() {
             return Ok(None);
         }
         let file = open_to_read(self, &resolved.path)?;
-        read_regular(&file, limit).map(Some)
+        read_regular(&file, limit(&file)?).map(Some)
     }
 
     /// Callers treat an unreadable file as absent. This records transient errors, so that the start

@@ -120,6 +120,11 @@ impl Origin {
         self.place().is_some_and(|place| Arc::ptr_eq(&place.source, source))
     }
 
+    /// Whether it is an entry of the built-in preset `name`.
+    pub fn is_of_preset(&self, preset: &str) -> bool {
+        matches!(self, Origin::Preset { name, .. } if *name == preset)
+    }
+
     pub fn place(&self) -> Option<&Place> {
         match self {
             Origin::File(place) => Some(place),

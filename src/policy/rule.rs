@@ -237,6 +237,8 @@ pub struct Refinements {
     /// The pattern leaves a file alone if the git index holds the same content.
     pub leave_tracked: bool,
     pub mask: Mask,
+    /// The rule also applies where symlinks in the folder lead (SPEC P19).
+    pub with_links: bool,
     /// A missing path is blocked only where its folder exists (SPEC M6).
     pub needs_parent: bool,
     /// The rule applies only if nothing is at the path (SPEC P17).

@@ -12,7 +12,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat};
 use rustix::io::Errno;
@@ -217,8 +217,7 @@ impl Store {
         let mut found = !self.copies.names()?.is_empty();
         for name in self.folder.names()?.into_iter().filter(|name| name != LOCK) {
             found |= name != COPIES;
-            let path = self.path.join(&name);
-            gone(fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)))?;
+            remove_all(&self.folder, &self.path, &name)?;
         }
         Ok(found)
     }
@@ -308,12 +307,11 @@ impl Store {
         Ok(self.path.join(ASIDE).join(place))
     }
 
-    /// A free name for a copy that is set aside. It takes the place of the last one, unless that is
-    /// a directory that cannot be removed as it is.
+    /// A free name for a copy that is set aside. It takes the place of the last one, unless that
+    /// cannot be removed.
     fn place_aside(&self, path: &AbsPath) -> io::Result<String> {
         let aside = child_or_made(&self.folder, ASIDE)?;
-        let first = self.path.join(ASIDE).join(copy_id(path));
-        let _ = fs::remove_file(&first).or_else(|_| fs::remove_dir_all(&first));
+        let _ = remove_all(&aside, &self.path.join(ASIDE), OsStr::new(&copy_id(path)));
         let more = (1..).map(|number: u32| format!("{}-{number}", copy_id(path)));
         for place in std::iter::once(copy_id(path)).chain(more) {
             if aside.stat(&place)?.is_none() {
@@ -322,6 +320,32 @@ impl Store {
         }
         Err(io::ErrorKind::AlreadyExists.into())
     }
+}
+
+/// Removes the entry `name` of `folder`, which is at `path`, also if folders in it are closed.
+fn remove_all(folder: &OpenDir, path: &Path, name: &OsStr) -> io::Result<()> {
+    let path = path.join(name);
+    let remove = || gone(fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)));
+    match remove() {
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+            open_all(&folder.child(name)?)?;
+            remove()
+        }
+        removed => removed,
+    }
+}
+
+/// Gives the owner all rights to a folder and to those below it.
+fn open_all(folder: &OpenDir) -> io::Result<()> {
+    folder.grant(Mode::RWXU)?;
+    for name in folder.names()? {
+        match folder.child(&name) {
+            Ok(below) => open_all(&below)?,
+            Err(e) if matches!(Errno::from_io_error(&e), Some(Errno::NOTDIR | Errno::LOOP)) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
 }
 
 /// Removing a file that is missing is a success.

@@ -28,6 +28,7 @@ mitigations! {
     Trust = "trust", "A project's file needs consent before it opens anything.";
     ConsentEnds = "consent-ends", "Consent ends with the file that it was given to.";
     LinkChecks = "link-checks", "Nothing is opened through a symlink that the command can replace.";
+    LinksInFolders = "links-in-folders", "The targets of symlinks in a folder of programs are read-only, too.";
     ExcludeThroughLink = "exclude-through-link", "Excluding a symlink hides its target.";
     Descriptors = "descriptors", "No descriptor of the caller passes.";
     Streams = "streams", "A file on a standard stream that was opened for reading can only be read.";
@@ -79,6 +80,7 @@ mitigations! {
     NestedRepositories = "nested-repositories",
         "A repository that was planted where git enters by itself is moved aside.";
     GitLinks = "git-links", "A new symlink in a git directory is moved aside.";
+    ByteBudget = "byte-budget", "git's files that are read at a start and an end have a limit in total.";
     GitState = "git-state", "A file that git believes without a look is moved aside if the command forged it.";
     PrivateKeys = "private-keys", "Only listed keys of a private file reach the host.";
     PrivateCopyChecks = "private-copy-checks", "A copy that is no regular file of one name, or too large, is not read.";

@@ -35,6 +35,7 @@ for_both!(
     a_state_folder_that_a_rule_names_does_not_keep_a_run_from_starting,
     a_lock_that_a_killed_git_left_is_removed,
     a_forgotten_copy_takes_everything_beside_it_along,
+    closed_folders_beside_a_copy_are_forgotten,
     a_private_file_in_use_by_another_project_is_kept_and_reported,
     the_mode_stays_and_a_key_that_the_host_changed_is_the_hosts,
     a_group_that_cannot_be_kept_loses_its_rights,
@@ -523,6 +524,24 @@ fn a_forgotten_copy_takes_everything_beside_it_along(place: &Place) {
     shell(place, "git config a.b c; touch $(dirname $(readlink .git/config))/beside");
     assert!(forget(place).status.success());
     assert_eq!(shell(place, "ls $(dirname $(readlink .git/config)); git config a.b || echo gone"), "config\ngone\n");
+}
+
+// SPEC Q10
+fn closed_folders_beside_a_copy_are_forgotten(place: &Place) {
+    repository(place);
+    let close = "git config a.b c; cd $(dirname $(readlink .git/config)); mkdir -p x/y; touch x/y/z; chmod 0 x/y x";
+    shell(place, close);
+    assert!(forget(place).status.success());
+    assert_eq!(shell(place, "git config a.b || echo gone"), "gone\n");
+    // In the copy's own folder again, and beside the one that was set aside.
+    shell(place, close);
+    let project = place.project();
+    let words = ["private", "forget", "--project", project.to_str().unwrap()];
+    succeeded(place.agent_sandbox().args(words).output().unwrap());
+    let mut folders = fs::read_dir(state(place)).unwrap().map(|entry| entry.unwrap().path());
+    let mine = folders.find(|path| path.join("lock").exists()).unwrap();
+    let left: Vec<_> = fs::read_dir(mine).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["lock"]);
 }
 
 /// Both projects have a mount over one file of the home, and each has its own copy.

@@ -1,10 +1,14 @@
 //! Files that the host runs or obeys later without being asked.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+
 use crate::outcome::Verdict;
 use crate::scene::{BASE_ONLY, DEFAULTS, ORIGINAL, Scene};
 
 for_everybody!("autorun-preset": changing_what_the_project_runs_by_itself, changing_what_an_open_home_runs_by_itself);
 for_everybody!("the presets of caches and agents": changing_what_is_run_from_caches_and_agents);
+for_everybody!("links-in-folders": changing_what_links_in_folders_lead_to);
 for_everybody!("placeholders": making_folders_that_are_obeyed);
 for_everybody!("reports": making_files_that_tools_obey_without_a_report);
 
@@ -82,6 +86,38 @@ fn changing_what_an_open_home_runs_by_itself(scene: &Scene) -> Verdict {
         scene.write_home(path, ORIGINAL);
     }
     change(scene, HOME.iter().map(|path| scene.home().join(path)).collect())
+}
+
+/// Links, and where each leads in the project, which is the repository of the user's dotfiles, too.
+const LINKS: &[(&str, &str)] = &[
+    ("home/code/project/.vscode/tasks.json", "shared/tasks"),
+    ("home/code/project/.cursor/hooks.json", "shared/hooks"),
+    ("home/code/project/.husky/pre-commit", "shared/check"),
+    ("home/code/project/.claude/skills/deploy/run", "shared/run"),
+    ("home/.config/git/config", "dots/git"),
+    ("home/.config/fish/config.fish", "dots/fish"),
+    ("home/.config/nvim/lua", "dots/lua"),
+    ("home/.config/systemd/user/default.target.wants/job.service", "dots/job"),
+    ("home/.claude/hooks/start.sh", "dots/start"),
+];
+
+// SPEC P19, A13
+fn changing_what_links_in_folders_lead_to(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    let mut targets = Vec::new();
+    for (link, target) in LINKS {
+        // Neovim's folder of modules.
+        let target = if link.ends_with("lua") { format!("{target}/init.lua") } else { (*target).to_owned() };
+        scene.write(&target, ORIGINAL);
+        targets.push(target);
+    }
+    for (link, target) in LINKS {
+        let link = scene.place.path().join(link);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(scene.project().join(target), link).unwrap();
+    }
+    scene.place.give_away();
+    change(scene, targets.iter().map(|target| scene.project().join(target)).collect())
 }
 
 // SPEC A13

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::outcome::Verdict;
-use crate::scene::{DEFAULTS, Scene};
+use crate::scene::{DEFAULTS, ORIGINAL, Scene};
 
 for_everybody!("git-preset":
     planting_a_hook,
@@ -217,4 +217,56 @@ fn leading_a_linked_worktree_elsewhere(scene: &Scene) -> Verdict {
 fn leading_the_pointer_of_a_linked_worktree_elsewhere(scene: &Scene) -> Verdict {
     with_linked_worktree(scene);
     then_use_git(scene, "worktree-pointer")
+}
+
+for_everybody!("links-in-folders":
+    changing_what_a_hook_leads_to,
+    changing_what_a_hook_leads_to_where_the_settings_say,
+    replacing_a_link_behind_a_hook,
+    making_what_a_hook_leads_to_without_a_report,
+);
+
+/// A script of the project, and a link to it in a folder of hooks.
+fn with_linked_hook(scene: &Scene, folder: &str, target: &str) {
+    repository(scene);
+    scene.write("scripts/check", ORIGINAL);
+    scene.mkdir(folder);
+    std::os::unix::fs::symlink(target, scene.project().join(folder).join("pre-commit")).unwrap();
+    scene.place.give_away();
+}
+
+fn changing(scene: &Scene, path: &str) -> Verdict {
+    let ran = scene.attack("write.py", &[path]).completed();
+    Verdict::broken_if(scene.changed(path), ran.out)
+}
+
+// SPEC P19, A11
+fn changing_what_a_hook_leads_to(scene: &Scene) -> Verdict {
+    with_linked_hook(scene, ".git/hooks", "../../scripts/check");
+    changing(scene, "scripts/check")
+}
+
+// SPEC P19, A11
+fn changing_what_a_hook_leads_to_where_the_settings_say(scene: &Scene) -> Verdict {
+    with_linked_hook(scene, "my-hooks", "../scripts/check");
+    scene.host(&["git", "config", "core.hooksPath", "my-hooks"]);
+    changing(scene, "scripts/check")
+}
+
+// SPEC P19, R5
+fn replacing_a_link_behind_a_hook(scene: &Scene) -> Verdict {
+    with_linked_hook(scene, ".git/hooks", "../../scripts/link");
+    std::os::unix::fs::symlink("check", scene.project().join("scripts/link")).unwrap();
+    scene.place.give_away();
+    let ran = scene.attack("write.py", &["scripts/link"]).completed();
+    let target = fs::read_link(scene.project().join("scripts/link"));
+    Verdict::broken_if(!target.is_ok_and(|target| target.as_os_str() == "check"), ran.err)
+}
+
+// SPEC P19, R1
+fn making_what_a_hook_leads_to_without_a_report(scene: &Scene) -> Verdict {
+    with_linked_hook(scene, ".git/hooks", "../../scripts/missing");
+    let ran = scene.attack("write.py", &["scripts/missing"]).completed();
+    assert!(scene.project().join("scripts/missing").exists(), "the attack made it");
+    Verdict::broken_if(!ran.err.contains("created during the run: `scripts/missing` (@git)"), ran.err)
 }

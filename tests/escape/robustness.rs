@@ -11,6 +11,7 @@ use crate::scene::{BASE_ONLY, DEFAULTS, Scene, run};
 everywhere!("the time limit of agent-sandbox, around the same git": hanging_a_comparison_by_a_fifo);
 everywhere!("the escapes of agent-sandbox, by a plain JSON writer": driving_the_terminal_by_a_name_in_json);
 everywhere!("the modes that agent-sandbox gives, by mkdir": closing_a_fresh_home_by_the_umask);
+for_everybody!("byte-budget": using_up_the_memory_of_the_next_start);
 everywhere!("the message, by a shell that writes a file": ending_a_start_without_a_diagnostic);
 
 /// The user's command, after a limit that a shell gives itself.
@@ -87,4 +88,17 @@ fn ending_a_start_without_a_diagnostic(scene: &Scene) -> Verdict {
     let is_refused = ran.status.code() == Some(125) && ran.stdout.is_empty() && said.contains("file too large");
     assert!(scene.is_control() || is_refused, "{:?}: {said}", ran.status);
     Verdict::broken_if(ran.status.code().is_none() && said.is_empty(), format!("{:?}: {said}", ran.status))
+}
+
+/// Nested repositories with indexes that need no room on the disk.
+// SPEC R5
+fn using_up_the_memory_of_the_next_start(scene: &Scene) -> Verdict {
+    crate::git::repository(scene);
+    scene.attack("sparse_indexes.py", &["12"]).completed();
+    // As after a run that was killed before it moved anything aside.
+    scene.host(&["sh", "-c", "for git in m/*/.git.held; do [ ! -e $git ] || mv $git ${git%.held} || exit; done"]);
+    let mut command = scene.product();
+    command.args(["--", "echo", "done"]);
+    let ran = run(after(scene, "ulimit -v 2500000", &command));
+    Verdict::broken_if(ran.code != Some(0) || ran.out != "done\n", format!("{:?} {}", ran.code, ran.err))
 }

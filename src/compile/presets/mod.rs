@@ -263,6 +263,7 @@ fn is_refined(entry: &PresetEntry) -> bool {
         if_missing: _,
         except,
         mask,
+        with_links,
         needs_parent,
         only_missing: _,
         in_use,
@@ -275,13 +276,14 @@ fn is_refined(entry: &PresetEntry) -> bool {
     } = entry;
     let has_texts = [except, in_use].iter().any(|texts| !texts.is_empty());
     let has_text = [create_for, content, second_place, second_place_var].iter().any(|text| text.is_some());
-    has_texts || has_text || *mask != Mask::Denied || *needs_parent || *moved_aside
+    has_texts || has_text || *mask != Mask::Denied || *with_links || *needs_parent || *moved_aside
 }
 
 fn refined(entry: &PresetEntry, of_all: Refinements) -> Refinements {
     Refinements {
         except: entry.except.iter().map(Into::into).collect(),
         mask: entry.mask,
+        with_links: entry.with_links,
         needs_parent: entry.needs_parent,
         only_missing: entry.only_missing,
         in_use: entry.in_use,

@@ -7,6 +7,7 @@ mod future_globs;
 mod globs;
 mod injections;
 mod links;
+mod links_in_folders;
 mod mounts;
 mod pattern;
 mod placeholders;
@@ -380,6 +381,7 @@ impl<'a> Resolver<'a> {
         } else if let Mask::Redacted(file) = rule.refinements.mask {
             self.accept_redacted(found, file);
         } else {
+            self.links_in(&found);
             self.found.matches.push(found);
         }
     }

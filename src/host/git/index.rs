@@ -44,7 +44,7 @@ impl HashKind {
 /// The index in `git_dir`; `None` if there is none, or if anything in it is not understood.
 pub(crate) fn read(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::Result<Option<Index>> {
     let Some(hash_kind) = HashKind::of(host, common_dir)? else { return Ok(None) };
-    let bytes = host.read_regular(&git_dir.child("index"), LARGEST_INDEX)?;
+    let bytes = host.read_git_file(&git_dir.child("index"), LARGEST_INDEX)?;
     Ok(bytes.and_then(|bytes| Index::parse(bytes, hash_kind)))
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn submodules(
 ) -> io::Result<Option<IndexedSubmodules>> {
     let mut found = IndexedSubmodules::default();
     let index = git_dir.child("index");
-    let Some(bytes) = host.noting_closed(index.as_path(), host.read_regular(&index, LARGEST_INDEX))? else {
+    let Some(bytes) = host.noting_closed(index.as_path(), host.read_git_file(&index, LARGEST_INDEX))? else {
         return Ok(Some(found));
     };
     let Some(hash_kind) = HashKind::of(host, common_dir)? else { return Ok(None) };
@@ -92,7 +92,7 @@ pub(crate) fn submodules(
     let Some(index) = part(bytes) else { return Ok(None) };
     found.add(&index, false, on_hidden);
     if let Some(shared) = index.shared_file() {
-        let bytes = host.read_regular(&git_dir.child(shared), LARGEST_INDEX)?;
+        let bytes = host.read_git_file(&git_dir.child(shared), LARGEST_INDEX)?;
         let Some(shared) = bytes.and_then(part) else { return Ok(None) };
         // An entry without a name replaces one in the shared file. A bitmap says which one. This
         // code assumes that it can be any of them.
@@ -136,13 +136,13 @@ pub(crate) fn tracked_names(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath
 /// The index in `git_dir`, and the shared file if it is split; `None` if anything in them is not
 /// understood. Without an index there are no parts.
 pub(crate) fn parts(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::Result<Option<Vec<Index>>> {
-    let Some(bytes) = host.read_regular(&git_dir.child("index"), LARGEST_INDEX)? else { return Ok(Some(Vec::new())) };
+    let Some(bytes) = host.read_git_file(&git_dir.child("index"), LARGEST_INDEX)? else { return Ok(Some(Vec::new())) };
     let Some(hash_kind) = HashKind::of(host, common_dir)? else { return Ok(None) };
     let part = |bytes| Index::parse_part(bytes, hash_kind).filter(Index::has_true_tables);
     let Some(index) = part(bytes) else { return Ok(None) };
     let mut parts = vec![index];
     if let Some(shared) = parts[0].shared_file() {
-        let Some(shared) = host.read_regular(&git_dir.child(shared), LARGEST_INDEX)?.and_then(part) else {
+        let Some(shared) = host.read_git_file(&git_dir.child(shared), LARGEST_INDEX)?.and_then(part) else {
             return Ok(None);
         };
         parts.push(shared);

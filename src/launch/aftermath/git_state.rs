@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use sha2::{Digest, Sha256};
+
 use crate::compile::layers::Project;
 use crate::compile::plan::{Plan, View};
 use crate::diagnostic::{Code, Diagnostic};
@@ -78,9 +80,9 @@ impl GitStateWatch {
                 held.hold(&index, report);
             }
         }
-        let is_new = |(path, content): &(&AbsPath, &Vec<u8>)| self.before.files.get(*path) != Some(content);
-        for (path, content) in now.files.iter().filter(is_new).filter(|(path, _)| can_be_written(path)) {
-            report_file(path, content, held);
+        let is_new = |(path, hash): &(&AbsPath, &[u8; 32])| self.before.files.get(*path) != Some(hash);
+        for (path, _) in now.files.iter().filter(is_new).filter(|(path, _)| can_be_written(path)) {
+            report_file(path, held);
         }
         if now.is_cut && !self.before.is_cut {
             let message = format!("the git directories of `{}` hold more folders than can be looked at", self.root);
@@ -157,7 +159,7 @@ pub(super) fn doubts(host: &Host, found: &Nested) -> Vec<String> {
     doubts
 }
 
-fn report_file(path: &AbsPath, content: &[u8], held: &mut Held) {
+fn report_file(path: &AbsPath, held: &mut Held) {
     let (finding, help_if_moved, help_if_not) = if path.as_path().ends_with(MERGE_RR) {
         (
             "makes git copy or write the files that it names, at the next commit",
@@ -171,6 +173,7 @@ fn report_file(path: &AbsPath, content: &[u8], held: &mut Held) {
             "remove it before you commit",
         )
     } else if path.as_path().ends_with(ALTERNATES) {
+        let content = content_of(held.host, path).unwrap_or_default();
         let first = content.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let place = escape_for_display(OsStr::from_bytes(first));
         let message = format!("since this run git takes objects from `{place}`, too, because of `{path}`");
@@ -265,8 +268,8 @@ type Stamp = (std::ffi::OsString, u64, i64, i64);
 
 #[derive(Default)]
 struct Found {
-    /// The contents of the files that git does not check, unless they are empty.
-    files: BTreeMap<AbsPath, Vec<u8>>,
+    /// The hashes of the files that git does not check, unless they are empty.
+    files: BTreeMap<AbsPath, [u8; 32]>,
     /// The git directories with an index, and the state of its files.
     indexes: BTreeMap<AbsPath, BTreeSet<Stamp>>,
     /// Whether there are more folders than are searched.
@@ -301,17 +304,17 @@ fn search(host: &Host, git_dirs: &[AbsPath]) -> Found {
                     waiting.push(path);
                 }
             } else if name == MERGE_RR.as_bytes() || name == MERGE_AUTOSTASH.as_bytes() {
-                found.files.extend(content_of(host, &path).map(|content| (path, content)));
+                found.files.extend(content_of(host, &path).map(|content| (path, Sha256::digest(content).into())));
             } else if name == b"index" || name.starts_with(b"sharedindex.") {
                 found.indexes.entry(folder.clone()).or_default().extend(stamp(host, &folder, &entry.name));
             }
         }
         if is_git_dir {
             let path = folder.join(ALTERNATES);
-            found.files.extend(content_of(host, &path).map(|content| (path, content)));
+            found.files.extend(content_of(host, &path).map(|content| (path, Sha256::digest(content).into())));
             let path = folder.join(TABLES);
             let tables = content_of(host, &path).filter(|content| content.contains(&b'/'));
-            found.files.extend(tables.map(|content| (path, content)));
+            found.files.extend(tables.map(|content| (path, Sha256::digest(content).into())));
         }
     }
     found
@@ -319,7 +322,7 @@ fn search(host: &Host, git_dirs: &[AbsPath]) -> Found {
 
 /// The content of a file, or the reason why it cannot be read; `None` if it is empty or missing.
 fn content_of(host: &Host, path: &AbsPath) -> Option<Vec<u8>> {
-    match host.read_regular(path, LARGEST) {
+    match host.read_git_file(path, LARGEST) {
         Ok(content) => content.filter(|content| !content.is_empty()),
         Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => None,
         Err(e) => Some(e.kind().to_string().into_bytes()),

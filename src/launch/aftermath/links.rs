@@ -7,7 +7,8 @@ use std::io;
 
 use rustix::fs::FileType;
 
-use crate::compile::layers::Project;
+use crate::compile::Compiled;
+use crate::compile::resolve::Match;
 use crate::diagnostic::reason;
 use crate::host::{Host, OpenDir, is_transient};
 use crate::policy::path::{AbsPath, escape_for_display};
@@ -27,11 +28,15 @@ pub(super) struct LinksWatch {
 
 impl LinksWatch {
     /// `can_be_replaced` tells whether the command can create or replace a path.
-    pub(super) fn start(host: &Host, project: &Project, can_be_replaced: impl Fn(&AbsPath) -> bool) -> Self {
+    pub(super) fn start(host: &Host, compiled: &Compiled, can_be_replaced: impl Fn(&AbsPath) -> bool) -> Self {
+        let project = &compiled.layers.project;
         let own = project.repository.iter().flat_map(|own| [&own.git_dir, &own.common_dir]);
         let nested = project.git_nested.found.iter().flat_map(|found| [&found.git_dir, &found.common_dir]);
         let git_dirs: BTreeSet<&AbsPath> = own.chain(nested).collect();
         let mut links = project.git_named.links.clone();
+        // A hook may be a link to a link.
+        let of_git = |found: &&Match| found.rule.refinements.with_links && found.rule.origin.is_of_preset("git");
+        links.extend(compiled.resolution.matches.iter().filter(of_git).flat_map(|found| found.links.iter().cloned()));
         let mut unclear = None;
         let mut note = |path: &AbsPath, e: &io::Error| {
             if is_transient(e) {

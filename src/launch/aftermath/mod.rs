@@ -124,7 +124,7 @@ impl RunWatch {
         }
         let repository = project.repository.as_ref().filter(|repository| is_open(&repository.git_dir.child("HEAD")));
         let watches_nested = compiled.policy.presets.contains_key("git");
-        let nested = watches_nested.then(|| NestedWatch::start(host, project, can_be_written, is_open));
+        let nested = watches_nested.then(|| NestedWatch::start(host, compiled, can_be_written, is_open));
         let git_state = watches_nested.then(|| {
             let hidden = compiled.decisions.iter().filter(|(_, decision)| decision.access == Access::Exclude);
             let hidden = hidden.filter(|(path, _)| !is_placeholder(path) && is_there(host, path));

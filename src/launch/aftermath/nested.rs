@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::compile::layers::Project;
+use crate::compile::Compiled;
 use crate::compile::plan::{Plan, View};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
@@ -53,11 +53,12 @@ impl NestedWatch {
     /// whether it can replace one.
     pub(super) fn start(
         host: &Host,
-        project: &Project,
+        compiled: &Compiled,
         can_be_written: impl Fn(&AbsPath) -> bool,
         can_be_replaced: impl Fn(&AbsPath) -> bool,
     ) -> Self {
         let host = &host.with_cache();
+        let project = &compiled.layers.project;
         let repository = project.repository.clone();
         let mut known = project.git_nested.clone();
         let parts = |found: &Nested| protected_parts(found);
@@ -72,7 +73,7 @@ impl NestedWatch {
         }
         let modules = ModulesWatch::start(host, repository.as_ref());
         let worktrees = repository.as_ref().map(|repository| WorktreesWatch::start(host, &project.root, repository));
-        let links = LinksWatch::start(host, project, can_be_replaced);
+        let links = LinksWatch::start(host, compiled, can_be_replaced);
         let git_dir_links = GitDirLinks::start(host, project);
         let subfolders = SubfoldersWatch::start(host, project, &work_trees);
         let folders = project.cwd.ancestors().take_while(|folder| folder.is_within(&project.root));

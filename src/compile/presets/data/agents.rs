@@ -10,10 +10,9 @@
 //! command creates them. In a new home an agent could not make its folder, and would stop or save
 //! nothing. So agent-sandbox makes the folders of the agents on PATH.
 //!
-//! These files are not blocked, but reported: files that the agent writes at its first start;
-//! instructions, which run nothing, and whose paths `@harness/…` needs; and files that count only
-//! once another program or an alias leads there (`~/.claude/local`). Files that no agent obeys, and
-//! colours, are left out.
+//! These files are not blocked, but reported: files that the agent writes at its first start, and
+//! instructions, which run nothing, and whose paths `@harness/…` needs. Files that no agent obeys,
+//! and colours, are left out.
 //!
 //! Claude Code 2.1, Codex 0.169 and Gemini CLI 0.61 were tried with their blocked paths, and work
 //! (`scripts/test-agents`). pi 0.73 starts and asks its model; the places of Cursor and Kimi are
@@ -73,16 +72,20 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Claude Code",
             "Claude Code, \"Hooks\": settings name the scripts",
-            &[ro("~/.claude/hooks").moved_aside()],
+            &[ro("~/.claude/hooks").with_links().moved_aside()],
         ),
-        group("Claude Code", "Claude Code, \"Plugins\"", &[ro("~/.claude/plugins/").blocked()]),
-        group("Claude Code", "Claude Code, \"Skills\"", &[ro("~/.claude/skills/").blocked()]),
+        group("Claude Code", "Claude Code, \"Plugins\"", &[ro("~/.claude/plugins/").with_links().blocked()]),
+        group("Claude Code", "Claude Code, \"Skills\"", &[ro("~/.claude/skills/").with_links().blocked()]),
         group(
             "Claude Code",
             "Claude Code, \"Slash commands\": they may run a shell",
-            &[ro("~/.claude/commands/").blocked()],
+            &[ro("~/.claude/commands/").with_links().blocked()],
         ),
-        group("Claude Code", "Claude Code, \"Subagents\": with hooks", &[ro("~/.claude/agents/").blocked()]),
+        group(
+            "Claude Code",
+            "Claude Code, \"Subagents\": with hooks",
+            &[ro("~/.claude/agents/").with_links().blocked()],
+        ),
         // Each session makes its own snapshot and variables. If the folders are read-only, Claude
         // Code runs no commands. `claude --resume` outside must not source a file that a command
         // inside wrote.
@@ -107,14 +110,17 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Claude Code",
             "Claude Code, \"Workflows\", \"Routines\": scripts, and work that is done unasked",
-            &[ro("~/.claude/workflows").moved_aside(), ro("~/.claude/routines").moved_aside()],
+            &[
+                ro("~/.claude/workflows").with_links().moved_aside(),
+                ro("~/.claude/routines").with_links().moved_aside(),
+            ],
         ),
         group(
             "Claude Code",
             "Claude Code, \"Memory\", \"Output styles\", \"Keybindings\": instructions",
             &[
-                ro("~/.claude/output-styles"),
-                ro("~/.claude/rules"),
+                ro("~/.claude/output-styles").with_links(),
+                ro("~/.claude/rules").with_links(),
                 ro("~/.claude/CLAUDE.md"),
                 ro("~/.claude/keybindings.json"),
             ],
@@ -150,21 +156,25 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Codex",
             "Codex, \"Hooks\": hooks.json and config.toml name the scripts",
-            &[ro("~/.codex/hooks.json").blocked(), ro("~/.codex/hooks").moved_aside()],
+            &[ro("~/.codex/hooks.json").blocked(), ro("~/.codex/hooks").with_links().moved_aside()],
         ),
-        group("Codex", "Codex, \"Rules\": commands that need no question", &[ro("~/.codex/rules/").blocked()]),
-        group("Codex", "Codex, \"Subagents\": with MCP servers", &[ro("~/.codex/agents/").blocked()]),
-        group("Codex", "Codex, \"Custom Prompts\"", &[ro("~/.codex/prompts/").blocked()]),
+        group(
+            "Codex",
+            "Codex, \"Rules\": commands that need no question",
+            &[ro("~/.codex/rules/").with_links().blocked()],
+        ),
+        group("Codex", "Codex, \"Subagents\": with MCP servers", &[ro("~/.codex/agents/").with_links().blocked()]),
+        group("Codex", "Codex, \"Custom Prompts\"", &[ro("~/.codex/prompts/").with_links().blocked()]),
         // Codex fills `skills` at each start, and prints four lines of errors if it cannot.
         group(
             "Codex",
             "Codex, \"Agent Skills\"",
-            &[ro("~/.codex/skills"), exclude("~/.codex/skills/").fresh_if_missing()],
+            &[ro("~/.codex/skills").with_links(), exclude("~/.codex/skills/").fresh_if_missing()],
         ),
         group(
             "Codex",
             "Codex, \"Plugins\": `.tmp` holds the marketplaces that it has fetched",
-            &[ro("~/.codex/plugins/").blocked(), exclude("~/.codex/.tmp/").blocked().fresh()],
+            &[ro("~/.codex/plugins/").with_links().blocked(), exclude("~/.codex/.tmp/").blocked().fresh()],
         ),
         // A session outside must not run a file that a command inside wrote.
         group(
@@ -195,12 +205,12 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "pi",
             "pi, README, \"Extensions\", \"Skills\", \"Packages\": code from npm and git",
             &[
-                ro("~/.pi/agent/extensions/").blocked(),
-                ro("~/.pi/agent/skills/").blocked(),
-                ro("~/.pi/agent/tools/").blocked(),
+                ro("~/.pi/agent/extensions/").with_links().blocked(),
+                ro("~/.pi/agent/skills/").with_links().blocked(),
+                ro("~/.pi/agent/tools/").with_links().blocked(),
                 ro("~/.pi/agent/npm/").blocked(),
                 ro("~/.pi/agent/git/").blocked(),
-                ro("~/.pi/agent/prompts/").blocked(),
+                ro("~/.pi/agent/prompts/").with_links().blocked(),
             ],
         ),
         group("pi", "pi: programs that it downloads at its first start", &[ro("~/.pi/agent/bin/").blocked()]),
@@ -226,12 +236,12 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "opencode",
             "opencode, \"Config\", \"Plugins\", \"Commands\"",
             &[
-                ro("~/.config/opencode"),
+                ro("~/.config/opencode").with_links(),
                 // The agent stops if it cannot write this file, whose content only the agent uses.
                 ro("~/.config/opencode/.gitignore")
                     .create_for("opencode")
                     .content("node_modules\npackage.json\npackage-lock.json\nbun.lock\n.gitignore"),
-                ro("~/.opencode"),
+                ro("~/.opencode").with_links(),
             ],
         ),
         // Not blocked: without `rg` on PATH, opencode downloads it at the first search, and
@@ -287,18 +297,18 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Gemini CLI",
             "Gemini CLI, \"Extensions\", \"Custom commands\", \"Agent Skills\", \"Hooks\"",
             &[
-                ro("~/.gemini/extensions/").blocked(),
-                ro("~/.gemini/commands/").blocked(),
-                ro("~/.gemini/skills/").blocked(),
-                ro("~/.gemini/agents/").blocked(),
-                ro("~/.gemini/hooks/").blocked(),
+                ro("~/.gemini/extensions/").with_links().blocked(),
+                ro("~/.gemini/commands/").with_links().blocked(),
+                ro("~/.gemini/skills/").with_links().blocked(),
+                ro("~/.gemini/agents/").with_links().blocked(),
+                ro("~/.gemini/hooks/").with_links().blocked(),
             ],
         ),
         group(
             "Gemini CLI",
             "Gemini CLI, \"Policy engine\" and \"Trusted folders\": what needs no question",
             &[
-                ro("~/.gemini/policies/").blocked(),
+                ro("~/.gemini/policies/").with_links().blocked(),
                 ro("~/.gemini/policy_integrity.json"),
                 ro("~/.gemini/extension_integrity.json"),
                 ro("~/.gemini/trustedFolders.json").blocked().private(&GEMINI_TRUSTED_FOLDERS),
@@ -311,7 +321,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Amp",
             "Amp, \"Owner's Manual\": settings and plugins; the program",
-            &[ro("~/.config/amp"), ro("~/.amp")],
+            &[ro("~/.config/amp").with_links(), ro("~/.amp").with_links()],
         ),
         // `cli-config.json` mixes the login and the model with permissions, and is repaired at
         // every start.
@@ -322,7 +332,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             &[
                 ro("~/.cursor/mcp.json").blocked(),
                 ro("~/.cursor/hooks.json").blocked(),
-                ro("~/.cursor/hooks/").blocked(),
+                ro("~/.cursor/hooks/").with_links().blocked(),
             ],
         ),
         group(
@@ -338,12 +348,12 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Cursor",
             "Cursor, \"Commands\", \"Rules\", \"Skills\", \"Subagents\", \"Plugins\"",
             &[
-                ro("~/.cursor/commands/").blocked(),
-                ro("~/.cursor/rules/").blocked(),
-                ro("~/.cursor/skills/").blocked(),
-                ro("~/.cursor/skills-cursor"),
-                ro("~/.cursor/agents/").blocked(),
-                ro("~/.cursor/plugins/").blocked(),
+                ro("~/.cursor/commands/").with_links().blocked(),
+                ro("~/.cursor/rules/").with_links().blocked(),
+                ro("~/.cursor/skills/").with_links().blocked(),
+                ro("~/.cursor/skills-cursor").with_links(),
+                ro("~/.cursor/agents/").with_links().blocked(),
+                ro("~/.cursor/plugins/").with_links().blocked(),
             ],
         ),
         group(
@@ -368,9 +378,9 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Kimi Code CLI, \"Model Context Protocol\", \"Plugins\", \"Agent Skills\", \"Agents and Sub-Agents\"",
             &[
                 ro("~/.kimi-code/mcp.json").blocked(),
-                ro("~/.kimi-code/plugins/").blocked(),
-                ro("~/.kimi-code/skills/").blocked(),
-                ro("~/.kimi-code/agents/").blocked(),
+                ro("~/.kimi-code/plugins/").with_links().blocked(),
+                ro("~/.kimi-code/skills/").with_links().blocked(),
+                ro("~/.kimi-code/agents/").with_links().blocked(),
                 ro("~/.kimi-code/AGENTS.md"),
             ],
         ),
@@ -382,7 +392,11 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Goose",
             "Goose, \"Configuration Files\": extensions with their commands",
-            &[ro("~/.config/goose/config.yaml"), ro("~/.config/goose/permission.yaml"), ro("~/.config/goose/recipes")],
+            &[
+                ro("~/.config/goose/config.yaml"),
+                ro("~/.config/goose/permission.yaml"),
+                ro("~/.config/goose/recipes").with_links(),
+            ],
         ),
         group("aider", "aider, \"Config with .env\": analytics and caches", &[rw("~/.aider")]),
         group(
@@ -395,7 +409,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "aider, \"YAML config file\": lint-cmd, test-cmd",
             &[ro("~/.aider.conf.yml"), ro("~/.aider.model.settings.yml")],
         ),
-        group("several agents", "Agent Skills: skills, plugins, subagents", &[ro("~/.agents")]),
+        group("several agents", "Agent Skills: skills, plugins, subagents", &[ro("~/.agents").with_links()]),
     ],
     agent_files: AGENT_FILES,
     repositories: REPOSITORIES,

@@ -25,11 +25,11 @@ pub(super) const GIT: BuiltinPreset = BuiltinPreset {
             GIT_TOOL,
             "githooks(5): programs that git runs by itself",
             &[
-                ro("$GIT_COMMON_DIR/hooks/").blocked(),
-                ro("$GIT_NESTED/hooks/").blocked(),
-                ro("$GIT_COMMON_DIR/modules/**/hooks"),
-                ro("$GIT_COMMON_DIR/worktrees/*/modules/**/hooks"),
-                ro("$GIT_DIR/modules/**/hooks"),
+                ro("$GIT_COMMON_DIR/hooks/").with_links().blocked(),
+                ro("$GIT_NESTED/hooks/").with_links().blocked(),
+                ro("$GIT_COMMON_DIR/modules/**/hooks").with_links(),
+                ro("$GIT_COMMON_DIR/worktrees/*/modules/**/hooks").with_links(),
+                ro("$GIT_DIR/modules/**/hooks").with_links(),
             ],
         ),
         // git writes these files in daily work: `config`, `remote add`, `branch -m`, `push -u`,
@@ -103,7 +103,7 @@ pub(super) const GIT: BuiltinPreset = BuiltinPreset {
         group(
             GIT_TOOL,
             "git-config(1): core.hooksPath and include.path that lead into the work tree",
-            &[ro("$GIT_NAMED_HOOKS").blocked(), ro("$GIT_INCLUDED").blocked()],
+            &[ro("$GIT_NAMED_HOOKS").with_links().blocked(), ro("$GIT_INCLUDED").blocked()],
         ),
         group(
             GIT_TOOL,

@@ -118,6 +118,7 @@ pub struct PresetEntry {
     pub if_missing: IfMissing,
     pub except: &'static [&'static str],
     pub mask: Mask,
+    pub with_links: bool,
     pub needs_parent: bool,
     pub only_missing: bool,
     pub in_use: &'static [&'static str],
@@ -137,6 +138,7 @@ const fn entry(access: Access, path: &'static str) -> PresetEntry {
         if_missing: IfMissing::Skip,
         except: &[],
         mask: Mask::Denied,
+        with_links: false,
         needs_parent: false,
         only_missing: false,
         in_use: &[],
@@ -180,6 +182,11 @@ impl PresetEntry {
     /// The command writes a copy, of which only listed keys reach the host (SPEC Q1).
     const fn private(self, file: &'static PrivateFile) -> Self {
         Self { private: Some(file), ..self }
+    }
+
+    /// A folder of programs or settings: what symlinks in it lead to is read-only, too (SPEC P19).
+    const fn with_links(self) -> Self {
+        Self { with_links: true, ..self }
     }
 
     /// Moved aside after a run that created it: a placeholder would be in the way (SPEC R1).
