@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::policy::AbsPath;
 
 /// An index with a million files has 100 MB. What is read of it takes up to three times as much.
-const MOST_BYTES: u64 = 512 << 20;
+const MOST_BYTES: u64 = 256 << 20;
 
 /// A file counts once, with the greatest size that it had. So no file of the start is too much at
 /// the end because a command has added others.

@@ -44,8 +44,7 @@ impl Resolver<'_> {
         }
         let file = || self.found.new_files.iter().any(|file| file.path == *path).then_some(FileKind::File);
         let made = self.will_be_made(path).then_some(FileKind::Directory).or_else(file);
-        let placeholders = &self.found.placeholders;
-        let blocked = placeholders.binary_search_by(|other| other.path.cmp(path)).ok().map(|at| placeholders[at].kind);
+        let blocked = self.blocked.get(path).copied();
         if made.is_none() || blocked.is_some() {
             self.found.absent.push((rule.clone(), path.clone()));
         }

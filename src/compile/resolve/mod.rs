@@ -29,6 +29,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use foldhash::HashMap;
+
 use crate::compile::layers::{Layers, OwnFile, Project};
 use crate::compile::placeholder::Placeholder;
 use crate::compile::policy::Policy;
@@ -178,7 +180,8 @@ pub fn resolve(
     rules.extend(docker::rules(host, session, &layers.project, policy, diagnostics).into_iter().map(Arc::new));
     let standing = journal::placeholder_paths(host, &layers.state);
     let found = Resolution::new(host, &layers.state);
-    let mut resolver = Resolver { host, session, project: &layers.project, diagnostics, standing, found };
+    let blocked = HashMap::default();
+    let mut resolver = Resolver { host, session, project: &layers.project, diagnostics, standing, blocked, found };
     let mut patterns = Vec::new();
     for rule in &rules {
         if rule.if_missing == IfMissing::Create || resolver.is_wanted(rule) {
@@ -225,7 +228,8 @@ pub(crate) fn resolve_hidden(
     // Only exact rules need the list of placeholders.
     let standing = Vec::new();
     let found = Resolution::new(host, &layers.state);
-    let mut resolver = Resolver { host, session, project: &layers.project, diagnostics, standing, found };
+    let blocked = HashMap::default();
+    let mut resolver = Resolver { host, session, project: &layers.project, diagnostics, standing, blocked, found };
     resolver.globs(&patterns, &globs::exact_winners(exact), Some(within));
     if let Some(mounts) = &full.mounts {
         resolver.aliases(mounts, &[]);
@@ -285,6 +289,8 @@ struct Resolver<'a> {
     diagnostics: &'a mut Diagnostics,
     /// Placeholders of other runs, sorted. Such a path counts as missing.
     standing: Vec<AbsPath>,
+    /// The paths of `found.placeholders`.
+    blocked: HashMap<AbsPath, FileKind>,
     found: Resolution,
 }
 

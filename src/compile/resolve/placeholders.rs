@@ -116,6 +116,7 @@ impl Resolver<'_> {
         let placeholders = &mut self.found.placeholders;
         placeholders.sort_by(|a, b| a.path.cmp(&b.path).then(b.layer.cmp(&a.layer)));
         placeholders.dedup_by(|next, kept| next.path == kept.path);
+        self.blocked = placeholders.iter().map(|blocked| (blocked.path.clone(), blocked.kind)).collect();
     }
 
     pub(super) fn stands(&self, path: &AbsPath) -> bool {
