@@ -88,6 +88,7 @@ mitigations! {
     Limits = "limits", "The limits of the policy are held.";
     CgroupCheck = "cgroup-check", "The limits of the cgroup are read back before the command starts.";
     Restore = "restore", "A file that the host replaces is covered again.";
+    Overlap = "overlap", "A run believes of its start what others knew that have ended before it.";
     Reports = "reports", "Changes that matter are reported at the end.";
     KeptReports = "kept-reports", "A report is kept until the user has seen it.";
     BoundedReports = "bounded-reports", "The number and length of the lines of a report are limited.";

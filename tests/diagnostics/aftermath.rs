@@ -322,7 +322,7 @@ fn after(tree: &Tree, text: &str, change: impl FnOnce(&Tree)) -> String {
     let argv = compiled.argv(&crate::support::machine(), &[], &mut Diagnostics::default());
     let host = tree.host();
     let active = placeholders::create_placeholders(&host, &compiled, &argv).unwrap();
-    let watch = RunWatch::start(&host, &compiled, None);
+    let mut watch = RunWatch::start(&host, &compiled, None);
     change(tree);
     let mut said = active.finish();
     watch.finish(&host, &compiled, &mut said);

@@ -6,6 +6,16 @@ use std::fs;
 use crate::outcome::Verdict;
 use crate::scene::{BASE_ONLY, CANARY, PLANTED, Running, Scene, words};
 
+for_everybody!("overlap":
+    laundering_a_submodule,
+    laundering_a_rebase,
+    laundering_a_link,
+    laundering_a_file_that_copies_others,
+    laundering_a_mark,
+    laundering_a_bare_repository,
+    laundering_a_graft,
+);
+
 for_everybody!("look-again":
     moving_a_folder_while_another_sandbox_looks_for_what_is_in_it,
     moving_a_hidden_file_away_and_back_while_a_sandbox_starts,
@@ -116,4 +126,62 @@ pub fn start_beside<A: AsRef<std::ffi::OsStr>>(scene: &Scene, attack: &str, argu
     product.current_dir(&other).arg("--");
     words(&mut product, attack, arguments);
     Running::start(product)
+}
+
+/// One run plants something. Another one, which starts later, hides it while the first one ends.
+/// Returns what both say.
+fn launder(scene: &Scene, what: &str) -> String {
+    crate::git::repository(scene);
+    let touch = |name: &str| scene.write(name, "");
+    let mut first = scene.start("launder.sh", &[what, "plant"]);
+    first.until("planted", || scene.project().join("planted").exists());
+    let mut second = scene.start("launder.sh", &[what, "hide"]);
+    second.until("hidden", || scene.project().join("hidden").exists());
+    touch("end-first");
+    let first = first.wait().completed();
+    touch("end-second");
+    first.err + &second.wait().completed().err
+}
+
+// SPEC R19, R5
+fn laundering_a_submodule(scene: &Scene) -> Verdict {
+    let said = launder(scene, "submodule");
+    scene.try_host(&["git", "status"]);
+    Verdict::broken_if(scene.home().join("pwned").exists(), said)
+}
+
+// SPEC R19, R17
+fn laundering_a_rebase(scene: &Scene) -> Verdict {
+    let said = launder(scene, "rebase");
+    Verdict::broken_if(!said.contains("the run left a rebase of git unfinished"), said)
+}
+
+// SPEC R19, R14
+fn laundering_a_link(scene: &Scene) -> Verdict {
+    let said = launder(scene, "link");
+    Verdict::broken_if(scene.project().join(".git/COMMIT_EDITMSG").is_symlink(), said)
+}
+
+// SPEC R19, R16
+fn laundering_a_file_that_copies_others(scene: &Scene) -> Verdict {
+    let said = launder(scene, "rerere");
+    Verdict::broken_if(scene.project().join(".git/MERGE_RR").exists(), said)
+}
+
+// SPEC R19, R11
+fn laundering_a_mark(scene: &Scene) -> Verdict {
+    let said = launder(scene, "mark");
+    Verdict::broken_if(!said.contains("since this run git shows no changes of `file`"), said)
+}
+
+// SPEC R19, R11
+fn laundering_a_bare_repository(scene: &Scene) -> Verdict {
+    let said = launder(scene, "bare");
+    Verdict::broken_if(!said.contains("the repository `s` has, since this run, `core.fsmonitor`"), said)
+}
+
+// SPEC R19, R11
+fn laundering_a_graft(scene: &Scene) -> Verdict {
+    let said = launder(scene, "graft");
+    Verdict::broken_if(!said.contains("since this run git shows another history"), said)
 }

@@ -15,6 +15,7 @@ use crate::policy::path::AbsPath;
 
 use super::doubts::{doubts_about_settings, listed_doubts, named};
 use super::held::{Held, HeldReport};
+use super::overlap::{Facts, keep_doubts};
 use super::planted::has_head;
 
 /// Repositories lie at most this deep in a folder.
@@ -37,6 +38,10 @@ impl AgentRepositories {
         let folders: Vec<AbsPath> = folders.filter(|folder| compiled.plan.view(folder) == View::HostRw).collect();
         let before = folders.iter().flat_map(|folder| Search::of(host, folder).found).collect();
         Self { folders, before }
+    }
+
+    pub(super) fn facts(&mut self, facts: &mut Facts<'_>) {
+        keep_doubts("agent's repository", &mut self.before, facts);
     }
 
     /// Moves aside the repositories that have new doubts.

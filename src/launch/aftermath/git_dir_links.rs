@@ -17,6 +17,7 @@ use crate::policy::path::{AbsPath, escape_for_display};
 use crate::sys::ablate::{self, Mitigation};
 
 use super::held::{Held, HeldReport};
+use super::overlap::Facts;
 use super::repository::valid_head;
 
 /// The largest number of folders that are searched in one git directory. A git directory that packs
@@ -54,6 +55,10 @@ impl GitDirLinks {
             unclear = unclear.or_else(|| transient.map(|(path, e)| format!("`{path}`: {}", reason(&e))));
         }
         Self { git_dirs, known, unclear }
+    }
+
+    pub(super) fn facts(&mut self, facts: &mut Facts<'_>) {
+        self.known.retain(|link, target| facts.keep("link", link, target.as_bytes()));
     }
 
     /// Moves each new link aside, and puts a link back that leads elsewhere now. `can_be_written`

@@ -20,6 +20,7 @@ use crate::policy::path::{AbsPath, escape_for_display};
 
 use super::held::{self, Held, HeldReport};
 use super::modules::NOT_ENTERED;
+use super::overlap::Facts;
 use super::{is_there, name_in};
 
 /// The folders of all git directories that are searched.
@@ -65,6 +66,15 @@ impl GitStateWatch {
         }
         let indexes = repositories.into_iter().map(|repository| HiddenEntries::start(host, repository, hidden));
         Self { root: project.root.clone(), git_dirs, before, indexes: indexes.collect() }
+    }
+
+    pub(super) fn facts(&mut self, facts: &mut Facts<'_>) {
+        self.before.files.retain(|path, hash| facts.keep("file", path, hash));
+        self.before.indexes.retain(|git_dir, stamps| facts.keep("index", git_dir, format!("{stamps:?}")));
+        for HiddenEntries { repository, before, .. } in &mut self.indexes {
+            let git_dir = repository.git_dir.bytes();
+            before.iter_mut().for_each(|entries| entries.retain(|path| facts.keep("entry", path, git_dir)));
+        }
     }
 
     /// Moves aside or reports the files by which the command could mislead git.

@@ -9,6 +9,7 @@ use crate::host::{Host, is_absent};
 use crate::policy::path::AbsPath;
 
 use super::held::{self, Held};
+use super::overlap::Facts;
 
 /// A repository with some hundred thousand packed refs.
 const LARGEST: u64 = 64 << 20;
@@ -30,6 +31,12 @@ impl HistoryWatch {
         let all = own.chain(project.git_nested.found.iter().map(|found| &found.common_dir));
         let all: BTreeSet<&AbsPath> = all.collect();
         Self { known: all.into_iter().map(|common_dir| (common_dir.clone(), marks(host, common_dir))).collect() }
+    }
+
+    pub(super) fn facts(&mut self, facts: &mut Facts<'_>) {
+        for (common_dir, marks) in &mut self.known {
+            marks.retain(|(name, commit)| facts.keep("history", common_dir, [name.as_bytes(), b"\0", commit].concat()));
+        }
     }
 
     pub(super) fn finish(&self, held: &mut Held) {

@@ -11,6 +11,7 @@ mod keys;
 mod links;
 mod modules;
 mod nested;
+mod overlap;
 mod planted;
 mod replaced;
 mod repository;
@@ -20,7 +21,7 @@ mod unfinished;
 mod worktrees;
 
 use std::cell::LazyCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 
 use rustix::fs::{Mode, lstat};
@@ -47,6 +48,7 @@ use git_state::GitStateWatch;
 use held::Held;
 use keys::KeyWatch;
 use nested::NestedWatch;
+use overlap::{Facts, Overlap};
 pub use replaced::Gap;
 pub(super) use replaced::during_run;
 use repository::RepositoryWatch;
@@ -80,6 +82,7 @@ pub struct RunWatch {
     git_state: Option<GitStateWatch>,
     stale: StaleWatch,
     unfinished: UnfinishedWatch,
+    overlap: Overlap,
 }
 
 impl RunWatch {
@@ -131,7 +134,7 @@ impl RunWatch {
             GitStateWatch::start(host, project, &hidden.map(|(path, _)| path.clone()).collect::<Vec<_>>())
         });
         let unclear = unclear.or_else(|| nested.as_ref().and_then(NestedWatch::unclear).cloned());
-        Self {
+        let mut watch = Self {
             root: project.root.clone(),
             absent,
             covered,
@@ -145,11 +148,28 @@ impl RunWatch {
             git_state,
             stale,
             unfinished: UnfinishedWatch::start(host, project),
-        }
+            overlap: Overlap::default(),
+        };
+        let mut known = HashSet::new();
+        watch.facts(host, &mut Facts::Note(&mut known));
+        watch.overlap = Overlap::start(host, compiled, known);
+        watch
+    }
+
+    /// Passes on each fact that was known at the start, and forgets those that do not stay known.
+    fn facts(&mut self, host: &Host, facts: &mut Facts<'_>) {
+        self.nested.iter_mut().for_each(|nested| nested.facts(host, facts));
+        self.git_state.iter_mut().for_each(|git_state| git_state.facts(facts));
+        self.unfinished.facts(facts);
+        self.agent_repositories.facts(facts);
     }
 
     /// Reports the files that the command left behind.
-    pub fn finish(&self, host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
+    pub fn finish(&mut self, host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
+        let ended = self.overlap.end();
+        if !ended.is_empty() {
+            self.facts(host, &mut Facts::Keep(&ended));
+        }
         self.end_consent(host, compiled, said);
         if !ablate::is_off(Mitigation::Reports) {
             self.report_created(host, compiled, said);

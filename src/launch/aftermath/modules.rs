@@ -11,6 +11,7 @@ use crate::policy::path::AbsPath;
 
 use super::doubts::{doubts_about_settings, listed_doubts};
 use super::held::{Held, HeldReport};
+use super::overlap::{Facts, keep_doubts};
 
 /// No repository has so many folders there; a deeper tree is not searched to its end.
 const MOST_FOLDERS: usize = 10_000;
@@ -35,6 +36,10 @@ impl ModulesWatch {
         git_dirs.dedup();
         let known = search(host, &module_folders(host, &git_dirs));
         Self { git_dirs, known }
+    }
+
+    pub(super) fn facts(&mut self, facts: &mut Facts<'_>) {
+        keep_doubts("module", &mut self.known, facts);
     }
 
     /// Moves aside the git directories about which there are new doubts.

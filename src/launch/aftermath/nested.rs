@@ -8,7 +8,7 @@ use crate::compile::Compiled;
 use crate::compile::plan::{Plan, View};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
-use crate::host::git::nested::{self, FoundBy, HiddenFiles, WorkTree};
+use crate::host::git::nested::{self, FoundBy, HiddenFiles, UnclearIndex, WorkTree};
 use crate::host::git::{Nested, NestedRepositories, Repository};
 use crate::policy::path::AbsPath;
 
@@ -18,6 +18,7 @@ use super::held::{self, Held, HeldReport, REMOVE_IT};
 use super::history::HistoryWatch;
 use super::links::LinksWatch;
 use super::modules::ModulesWatch;
+use super::overlap::Facts;
 use super::planted::PlantedWatch;
 use super::subfolders::SubfoldersWatch;
 use super::worktrees::WorktreesWatch;
@@ -94,6 +95,42 @@ impl NestedWatch {
             history: HistoryWatch::start(host, project),
             planted,
         }
+    }
+
+    pub(super) fn facts(&mut self, host: &Host, facts: &mut Facts<'_>) {
+        let Self { known, open, .. } = self;
+        known.found.retain(|found| {
+            let identity = format!("{found:?}");
+            let is_known = facts.keep("repository", &found.folder, &identity);
+            // Where mounts protected it, a run did not look for doubts.
+            let closed = Some(("closed", identity.as_bytes()));
+            match open.get_mut(&found.folder) {
+                Some((_, doubts)) => {
+                    doubts.retain(|doubt| facts.keep_or("doubt", &found.folder, doubt.as_bytes(), closed));
+                }
+                None if !facts.keep("closed", &found.folder, &identity) => {
+                    let mut doubts = doubts_about(host, found);
+                    doubts.retain(|doubt| facts.keep_or("doubt", &found.folder, doubt.as_bytes(), closed));
+                    open.insert(found.folder.clone(), (found.clone(), doubts));
+                }
+                None => {}
+            }
+            if !is_known {
+                open.remove(&found.folder);
+            }
+            is_known
+        });
+        let name = |index: &UnclearIndex| index.name.clone().unwrap_or_default();
+        known.unclear.retain(|index| facts.keep("unclear", &index.git_dir, name(index)));
+        known.hidden.retain_known(&mut |hash| facts.keep("hidden", &self.root, hash));
+        // What is new since another run has started is looked at as a subfolder.
+        self.pointers.retain(|(folder, git_dir)| facts.keep("pointer", folder, git_dir.bytes()));
+        self.modules.facts(facts);
+        self.worktrees.iter_mut().for_each(|worktrees| worktrees.facts(facts));
+        self.git_dir_links.facts(facts);
+        self.subfolders.facts(facts);
+        self.history.facts(facts);
+        self.planted.iter_mut().for_each(|planted| planted.facts(facts));
     }
 
     /// A path that could not be examined at the start, with the reason.

@@ -10,6 +10,7 @@ use crate::policy::path::AbsPath;
 
 use super::doubts::{doubts_about, doubts_about_settings, listed_doubts};
 use super::held::{Held, HeldReport, REMOVE_IT};
+use super::overlap::Facts;
 use super::repository::valid_head;
 
 /// A folder, and the repository that git saw in it at the start.
@@ -29,6 +30,17 @@ impl PlantedWatch {
         let before = found.ok().flatten();
         let was_bare = is_bare(host, &folder).unwrap_or(false);
         Self { folder, before, was_unclear, was_bare }
+    }
+
+    /// Another run may have looked at other folders.
+    pub(super) fn facts(&mut self, facts: &mut Facts<'_>) {
+        let Self { folder, before, was_unclear, was_bare } = self;
+        let mut is_known = |state: &str| facts.keep("planted", folder, state);
+        if is_known("") {
+            before.take_if(|before| !is_known(&format!("{before:?}")));
+            *was_unclear = *was_unclear && is_known("unclear");
+            *was_bare = *was_bare && is_known("bare");
+        }
     }
 
     /// Moves a new repository aside if git could run something for it. Returns the repositories

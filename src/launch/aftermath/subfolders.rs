@@ -14,6 +14,7 @@ use crate::policy::path::AbsPath;
 use super::doubts::{doubts_about, doubts_about_settings, listed_doubts};
 use super::held::{Held, HeldReport, REMOVE_IT};
 use super::nested::{Changeable, protected_parts};
+use super::overlap::{Facts, keep_doubts};
 use super::planted::has_head;
 
 pub(super) struct SubfoldersWatch {
@@ -43,6 +44,10 @@ impl SubfoldersWatch {
             }
         }
         watch
+    }
+
+    pub(super) fn facts(&mut self, facts: &mut Facts<'_>) {
+        keep_doubts("subfolder", &mut self.known, facts);
     }
 
     /// Moves aside the `.git` of each worktree in the project that leads git, since this run, to

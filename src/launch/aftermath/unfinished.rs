@@ -9,6 +9,7 @@ use crate::host::Host;
 use crate::host::git::{nested, read_small};
 use crate::policy::path::AbsPath;
 
+use super::overlap::Facts;
 use super::{held, is_there};
 
 /// The files that git keeps in the git directory of the work tree during an operation
@@ -31,6 +32,8 @@ const NUMBERS: [&str; 4] = ["msgnum", "end", "next", "last"];
 pub(super) struct UnfinishedWatch {
     /// The operations that were not under way at the start.
     absent: Vec<(AbsPath, &'static str)>,
+    /// Those that were.
+    present: Vec<(AbsPath, &'static str)>,
 }
 
 impl UnfinishedWatch {
@@ -41,7 +44,12 @@ impl UnfinishedWatch {
         let nested = known.found.iter().map(|found| &found.git_dir).chain(&known.kept_within).cloned();
         let git_dirs: BTreeSet<AbsPath> = own.chain(trees.map(|tree| tree.git_dir)).chain(nested).collect();
         let all = git_dirs.iter().flat_map(|dir| OPERATIONS.map(|(name, operation)| (dir.child(name), operation)));
-        Self { absent: all.filter(|(path, _)| !is_there(host, path)).collect() }
+        let (present, absent) = all.partition(|(path, _)| is_there(host, path));
+        Self { absent, present }
+    }
+
+    pub(super) fn facts(&mut self, facts: &mut Facts<'_>) {
+        self.absent.extend(self.present.extract_if(.., |(path, _)| !facts.keep("unfinished", path, "")));
     }
 
     pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {

@@ -13,6 +13,7 @@ use crate::policy::path::{AbsPath, escape_for_display};
 
 use super::doubts::{SETTINGS_ELSEWHERE, listed_doubts, named};
 use super::held::{Held, HeldReport};
+use super::overlap::{Facts, keep_doubts};
 
 pub(super) struct WorktreesWatch {
     /// The project.
@@ -26,6 +27,10 @@ impl WorktreesWatch {
     pub(super) fn start(host: &Host, root: &AbsPath, repository: &Repository) -> Self {
         let known = search(host, root, repository).into_iter().collect();
         Self { root: root.clone(), repository: repository.clone(), known }
+    }
+
+    pub(super) fn facts(&mut self, facts: &mut Facts<'_>) {
+        keep_doubts("worktree", &mut self.known, facts);
     }
 
     /// Moves aside the git directories about which there are new doubts.

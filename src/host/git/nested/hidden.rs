@@ -3,23 +3,31 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
-use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
 
 use crate::policy::path::AbsPath;
 
 /// New files that are looked at after a run. A command can name millions that do not exist.
 const MOST_NEW: usize = 100_000;
 
-/// A sparse checkout may have millions of such files, so only a hash of each is remembered. The
-/// command does not know the key, and finds no two names with one hash.
-static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+/// A sparse checkout may have millions of such files, so only a hash of each is remembered.
+type NameHash = [u8; 16];
+
+fn hash_of(work_tree: &AbsPath, name: &[u8]) -> NameHash {
+    let hash = Sha256::new().chain_update(work_tree.bytes()).chain_update(b"\0").chain_update(name).finalize();
+    hash.first_chunk().copied().unwrap_or_default()
+}
+
+/// Files that runs at the same time compare.
+const MOST_COMPARED: usize = 100_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HiddenFiles {
     /// The hashes of all of them, or of those at the start of the run that has ended.
-    known: Arc<HashSet<u64>>,
+    known: Arc<HashSet<NameHash>>,
     /// Whether this is a search after a run.
     compares: bool,
     /// The files that were not hidden at the start.
@@ -34,8 +42,15 @@ impl HiddenFiles {
         Self { known: Arc::clone(&self.known), compares: true, ..Self::default() }
     }
 
+    /// Forgets files that were hidden at the start, except those that `keep` names.
+    pub(crate) fn retain_known(&mut self, keep: &mut dyn FnMut(&NameHash) -> bool) {
+        if self.known.len() <= MOST_COMPARED {
+            Arc::make_mut(&mut self.known).retain(keep);
+        }
+    }
+
     pub(super) fn add(&mut self, work_tree: &AbsPath, name: &[u8]) {
-        let hash = KEY.hash_one((work_tree.as_os_str(), name));
+        let hash = hash_of(work_tree, name);
         if !self.compares {
             Arc::make_mut(&mut self.known).insert(hash);
         } else if !self.known.contains(&hash) {
