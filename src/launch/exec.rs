@@ -70,8 +70,9 @@ pub(super) fn sheet_descriptor(sheet: &RunSheet) -> io::Result<OwnedFd> {
 
 /// Replaces this process by bwrap. Returns only if that failed.
 ///
-/// No process is left that could pass signals on or clean up: Ctrl-C and Ctrl-\ reach the command
-/// if the guard starts it; a signal to this process ends the command without its handlers.
+/// No process of ours is left that could pass signals on or clean up. Ctrl-C and Ctrl-\ reach the
+/// command if the guard starts it. Any other signal goes to bwrap, which this process has become,
+/// and ends the command before the command's own handlers can run.
 pub(super) fn exec(argv: &Argv, sheet: RunSheet) -> Diagnostic {
     let streams = match Streams::new() {
         Ok(streams) => streams,

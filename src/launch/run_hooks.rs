@@ -109,8 +109,8 @@ impl<'a> RunHooks<'a> {
         Ok(answer)
     }
 
-    /// Called if bwrap failed before the guard started: names the change on the host, if another
-    /// start may succeed.
+    /// Called if bwrap failed before the guard started. Names a path that the policy closes and
+    /// that has changed since the policy was compiled: another start may then succeed.
     pub(super) fn difference(&self) -> Option<String> {
         self.recheck.difference()
     }

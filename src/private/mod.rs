@@ -270,8 +270,9 @@ impl FileSync<'_> {
         Ok(())
     }
 
-    /// Called after a run. Writes the listed keys to the host's file, and reports the rest. Returns
-    /// the notes on the file, if they must change because a change was reported.
+    /// Called after a run. Writes the listed keys to the host's file, and reports the rest. If it
+    /// reports a change for the first time, returns our notes on this private file, which now list
+    /// that change.
     fn end(&self, link: &PlannedLink, held: &HeldFiles, said: &mut Diagnostics) -> io::Result<Option<About>> {
         let path = &link.path;
         let copy = match self.store.read(path)? {

@@ -58,7 +58,8 @@ fn short(key: &Key) -> String {
     }
 }
 
-/// The command, or the words, for the same change outside.
+/// The note for one change: a `git config` call or words by which the user makes the same change
+/// outside, or the reason why it is too large to show.
 fn outside(path: &AbsPath, syntax: Syntax, key: &Key, values: &Values) -> String {
     let (file, shown) = (shell_quote(path.as_os_str()), short(key));
     if key.0.is_empty() {

@@ -111,8 +111,9 @@ pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
 
-/// Answers ENOSYS to every call whose number satisfies `comparison` with `number`. A filter of
-/// seccompiler has one answer for all calls.
+/// Answers ENOSYS to every call whose number satisfies `comparison` with `number`. These
+/// instructions are written by hand because a filter of seccompiler has only one answer for all the
+/// calls that it refuses.
 fn absent(comparison: u16, number: u32) -> [sock_filter; 3] {
     const SECCOMP_RET_ERRNO: u32 = 0x0005_0000;
     let step = |code, jf, k| sock_filter { code, jt: 0, jf, k };

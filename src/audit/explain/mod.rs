@@ -107,7 +107,7 @@ pub enum MountStep {
     Bwrap(Vec<Word>),
     /// A mount that the guard makes, because bwrap's arguments have no room for it.
     Guard(Tightening),
-    /// A link to the copy of a private file, which the guard mounts.
+    /// A link that the guard mounts over a private file. It leads to the copy.
     Link(PrivateLink),
 }
 

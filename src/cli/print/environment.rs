@@ -74,7 +74,8 @@ pub(super) fn annotated(environment: &Environment) -> Vec<Annotated> {
     let names = environment.with(fate);
     let names = names.map(|(name, because)| (format!("# {word} {}", shell_quote(name)), format!("env: {because}")));
     let set = environment.set().map(|(name, value, because)| {
-        // The host's identity is in no file of the policy.
+        // The name and the address of commits that come from the host's settings of git are in no
+        // file of the policy, so their values are not printed.
         let value = if *because == OF_HOST { String::new() } else { format!(" {}", shell_quote(value)) };
         (format!("# set {}{value}", shell_quote(name)), format!("env: {because}"))
     });

@@ -321,7 +321,7 @@ struct Candidate<'m> {
 }
 
 impl<'m> Candidate<'m> {
-    /// `around` is the nearest of `decisions` above its path.
+    /// `around` is the nearest of `decisions` above the path of `found`.
     fn new(found: &'m Match, around: Option<(&AbsPath, &Decision)>, decisions: &PathMap<Decision>) -> Self {
         let is_checked = found.only_tightens() || found.alias_of.is_some() || found.exactness != Exactness::Glob;
         // A rule that came through a link may have been matched anywhere.

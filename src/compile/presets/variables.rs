@@ -109,7 +109,8 @@ fn nested(name: &str, project: &Project) -> BTreeSet<AbsPath> {
     };
     let NestedRepositories { found, kept_within, .. } = &project.git_nested;
     let kept_within = kept_within.iter().filter(|_| name == "$GIT_KEPT_WITHIN").cloned();
-    // The other repositories are checked when the run ends, too.
+    // Repositories beyond the first `MOST_PROTECTED` are not protected here, and are checked when
+    // the run ends (SPEC P11).
     let most = if ablate::is_off(Mitigation::CrowdedFolders) { usize::MAX } else { MOST_PROTECTED };
     found.iter().take(most).flat_map(of_one).chain(kept_within).filter(can_be_written).collect()
 }

@@ -1,5 +1,6 @@
 //! The limits that the supervisor enforces (SPEC section 24): it limits the time and the output of
-//! the command, checks those of the cgroup before the start, and looks at `/tmp` after the end.
+//! the command, checks the limits of the cgroup before the start, and looks at `/tmp` after the
+//! end.
 
 mod cgroup;
 mod output;

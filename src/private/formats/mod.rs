@@ -1,5 +1,5 @@
-//! The syntaxes of private files: all keys of a text, and a text with some keys changed. A change
-//! keeps the format, the order and the comments of everything else.
+//! The syntaxes of private files. Each can read all keys of a text, and write a text with some keys
+//! changed. A change keeps the format, the order and the comments of everything else.
 
 mod git;
 mod json;

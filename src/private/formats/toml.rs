@@ -79,7 +79,7 @@ fn parsed(literal: &[u8]) -> Option<Value> {
     std::str::from_utf8(literal).ok()?.parse().ok()
 }
 
-/// The text of a literal string.
+/// The text of a value that is a string, in any quotes.
 pub(super) fn string(literal: &[u8]) -> Option<String> {
     parsed(literal)?.as_str().map(str::to_owned)
 }

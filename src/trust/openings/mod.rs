@@ -78,7 +78,8 @@ pub enum Subject {
     Requirement { protection: String },
     /// A variable of the environment.
     Variable { name: Word },
-    /// A preset whose rules open or close something that differs.
+    /// A preset that is on in one of the two policies alone, and whose rules open or close a path
+    /// in which they differ.
     Preset { name: String },
     /// A protected file that has other names (hard links), by which it is not protected.
     OtherNames { path: AbsPath },

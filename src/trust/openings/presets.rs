@@ -11,8 +11,9 @@ use crate::policy::{AbsPath, Origin, Sourced};
 use super::{Comparison, DiffState, OpenedPaths, PolicyChange, Subject, change, origin_of};
 
 impl Comparison<'_> {
-    /// Presets that are newly off and kept an `opened` path closed that no new rule opens, and
-    /// presets that are newly on and open an `opened` path.
+    /// Two kinds of presets. One is newly off: a rule of it decided about a path in `opened`
+    /// before, and no new rule opens that path now. The other is newly on: a rule of it decides
+    /// about a path in `opened` now.
     pub(super) fn presets(&self, opened: &OpenedPaths) -> Vec<PolicyChange> {
         use DiffState::{Off, On};
         let (before, after) = (self.before, self.after);

@@ -64,7 +64,8 @@ const CURSOR_CLI: &str = "Cursor, \"CLI Configuration\"";
 pub(super) const AGENT_FILES: &[AgentFile] = &[
     mixed(CLAUDE, "Claude Code, \"Settings\": MCP servers, trust", "~/.claude.json", CLAUDE_STATE),
     mixed(CLAUDE, "Claude Code, \"Environment variables\": CLAUDE_CONFIG_DIR", "~/.claude/.claude.json", CLAUDE_STATE),
-    // A placeholder would take the state away.
+    // Claude Code reads this file instead of `~/.claude.json` as soon as it exists, so a
+    // placeholder here would take its state away.
     AgentFile {
         is_preferred: true,
         ..mixed(
