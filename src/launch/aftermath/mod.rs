@@ -74,7 +74,7 @@ pub struct RunWatch {
     /// then.
     pub(super) unclear: Option<String>,
     keys: Vec<KeyWatch>,
-    repository: Option<RepositoryWatch>,
+    repository: RepositoryWatch,
     nested: Option<NestedWatch>,
     agent_repositories: AgentRepositories,
     git_state: Option<GitStateWatch>,
@@ -122,7 +122,7 @@ impl RunWatch {
                 FileUse::ReadOnly { .. } => {}
             }
         }
-        let repository = project.repository.as_ref().filter(|repository| is_open(&repository.git_dir.child("HEAD")));
+        let repository = RepositoryWatch::start(host, project, is_open);
         let watches_nested = compiled.policy.presets.contains_key("git");
         let nested = watches_nested.then(|| NestedWatch::start(host, project, can_be_written, is_open));
         let git_state = watches_nested.then(|| {
@@ -138,8 +138,7 @@ impl RunWatch {
             gaps: BTreeMap::new(),
             unclear,
             keys,
-            repository: repository
-                .map(|repository| RepositoryWatch::start(host, repository, &project.git_nested.kept_within)),
+            repository,
             nested,
             agent_repositories: AgentRepositories::start(host, compiled),
             git_state,
@@ -168,9 +167,9 @@ impl RunWatch {
             if let Some(nested) = nested {
                 nested.move_links_aside(&compiled.plan, closed, &mut held);
             }
-            let repository = self.repository.as_ref().filter(|_| !ablate::is_off(Mitigation::HeadRestore));
-            if let Some(repository) = repository.filter(|_| closed != Closed::All || held.paths.len() > before) {
-                repository.finish(host, held.said);
+            let is_due = closed != Closed::All || held.paths.len() > before;
+            if is_due && !ablate::is_off(Mitigation::HeadRestore) {
+                self.repository.finish(host, held.said);
             }
         }
         if let Some(git_state) = self.git_state.as_ref().filter(|_| !ablate::is_off(Mitigation::GitState)) {

@@ -75,7 +75,9 @@ impl NestedWatch {
         let git_dir_links = GitDirLinks::start(host, project);
         let subfolders = SubfoldersWatch::start(host, project, &work_trees);
         let folders = project.cwd.ancestors().take_while(|folder| folder.is_within(&project.root));
-        let planted = folders.map(|folder| PlantedWatch::start(host, folder)).collect();
+        let nested = known.found.iter().filter(|found| found.found_by != FoundBy::Worktrees);
+        let folders: BTreeSet<AbsPath> = folders.chain(nested.map(|found| found.folder.clone())).collect();
+        let planted = folders.into_iter().map(|folder| PlantedWatch::start(host, folder)).collect();
         let root = project.root.clone();
         Self {
             root,
@@ -157,7 +159,7 @@ impl NestedWatch {
         let seen = &host.with_cache();
         let mut now = nested::nested_again(seen, &self.root, repository, &self.known);
         let others = repository.map(|repository| nested::elsewhere(seen, repository, &self.work_trees));
-        let planted: Vec<_> = self.planted.iter().filter_map(|planted| planted.check(held)).collect();
+        let planted: Vec<_> = self.planted.iter().filter_map(|planted| planted.check(seen, held)).collect();
         // An index that names nothing any more, or cannot be read, leads to none of those it named.
         let folders: BTreeSet<&AbsPath> = now.found.iter().map(|found| &found.folder).collect();
         let lost = self.known.found.iter().filter(|known| !folders.contains(&known.folder));

@@ -1,5 +1,6 @@
 //! Repositories that the run made in the user's working directory, or between it and the root of
-//! the project. No rule could protect them, and the next prompt of a shell may obey their settings.
+//! the project, or in the place of a repository of P11. No rule could protect them, and the next
+//! prompt of a shell may obey their settings.
 
 use std::io;
 
@@ -32,10 +33,9 @@ impl PlantedWatch {
     }
 
     /// Moves a new repository aside if git could run something for it. Returns the repositories
-    /// that its index names.
-    pub(super) fn check(&self, held: &mut Held) -> Option<NestedRepositories> {
+    /// that its index names. `host` may have a cache.
+    pub(super) fn check(&self, host: &Host, held: &mut Held) -> Option<NestedRepositories> {
         let Self { folder, before, was_unclear, was_bare } = self;
-        let host = &held.host.with_cache();
         let (name, doubts, named) = match nested::repository_in(host, folder) {
             // Mounts protect its parts, and the user may change them during the run.
             Ok(Some(found)) if before.as_ref() == Some(&found) => {
@@ -80,7 +80,7 @@ impl PlantedWatch {
 
 /// Whether git takes a folder without a `.git` for a repository (`is_git_directory` in git). It
 /// asks neither for directories nor where a `commondir` leads.
-fn is_bare(host: &Host, folder: &AbsPath) -> io::Result<bool> {
+pub(super) fn is_bare(host: &Host, folder: &AbsPath) -> io::Result<bool> {
     if !has_head(host, folder)? {
         return Ok(false);
     }

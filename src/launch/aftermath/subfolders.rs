@@ -14,7 +14,7 @@ use crate::policy::path::AbsPath;
 use super::doubts::{doubts_about, doubts_about_settings, listed_doubts};
 use super::held::{Held, HeldReport, REMOVE_IT};
 use super::nested::{Changeable, protected_parts};
-use super::planted::has_head;
+use super::planted::{has_head, is_bare};
 
 pub(super) struct SubfoldersWatch {
     root: AbsPath,
@@ -120,8 +120,12 @@ impl SubfoldersWatch {
                 let is_worktree = self.own_settings.as_ref().is_some_and(|own| {
                     found.common_dir == *own && found.git_dir.parent() == Some(own.child("worktrees"))
                 });
-                let doubts = if is_worktree { Vec::new() } else { doubts_about(host, &found) };
-                let parts = protected_parts(&found).into_iter().chain([found.folder.child(".git")]);
+                let mut doubts = if is_worktree { Vec::new() } else { doubts_about(host, &found) };
+                // git obeys it as soon as it no longer accepts the `.git`.
+                if is_bare(host, folder).unwrap_or(false) {
+                    doubts.push("a bare repository beside its `.git`".to_owned());
+                }
+                let parts = protected_parts(&found).into_iter().chain([".git", "HEAD"].map(|name| folder.child(name)));
                 Some(SubfolderRepository { doubts, parts: parts.collect() })
             }
             Ok(None) if has_head(host, folder).unwrap_or(true) => {
