@@ -115,13 +115,13 @@ ways_in!(several_repositories:
     in_one_of_several_repositories_without_refs = "without-refs",
 );
 
-fn several_repositories(scene: &Scene) {
+pub fn several_repositories(scene: &Scene) {
     scene.policy(DEFAULTS, "");
     identify(scene);
     embedded(scene);
 }
 
-fn embedded(scene: &Scene) {
+pub fn embedded(scene: &Scene) {
     scene.host(&["git", "init", "-q", "sub"]);
     scene.host(&["git", "-C", "sub", "commit", "--allow-empty", "-qm", "first"]);
 }

@@ -34,6 +34,7 @@ mod missing;
 mod moves;
 mod namespaces;
 mod nested;
+mod new_repositories;
 mod next_run;
 mod outcome;
 mod outside;

@@ -45,13 +45,11 @@ pub(super) struct GitStateWatch {
 }
 
 impl GitStateWatch {
-    /// `hidden` are the paths that the run cannot see.
-    pub(super) fn start(host: &Host, project: &Project, hidden: &[AbsPath]) -> Self {
+    /// `git_dirs` are those of all work trees, and `hidden` the paths that the run cannot see.
+    pub(super) fn start(host: &Host, project: &Project, mut git_dirs: BTreeSet<AbsPath>, hidden: &[AbsPath]) -> Self {
         let known = &project.git_nested;
-        let own = project.repository.iter().flat_map(|own| [&own.git_dir, &own.common_dir]);
-        let nested = known.found.iter().flat_map(|found| [&found.git_dir, &found.common_dir]);
-        let git_dirs: BTreeSet<&AbsPath> = own.chain(nested).chain(&known.kept_within).collect();
-        let git_dirs: Vec<AbsPath> = git_dirs.into_iter().cloned().collect();
+        git_dirs.extend(known.kept_within.iter().cloned());
+        let git_dirs: Vec<AbsPath> = git_dirs.into_iter().collect();
         let before = search(host, &git_dirs);
         let mut repositories: Vec<Repository> = known.found.iter().flat_map(|found| found.repositories(host)).collect();
         if let Some(own) = &project.repository {
@@ -66,7 +64,17 @@ impl GitStateWatch {
 
     /// Moves aside or reports the files of which the command has made git believe something.
     pub(super) fn finish(&self, plan: &Plan, held: &mut Held) {
-        let now = search(held.host, &self.git_dirs);
+        self.check(search(held.host, &self.git_dirs), plan, held);
+    }
+
+    /// Does so in the git directories that did not exist at the start.
+    pub(super) fn finish_new(&self, git_dirs: &BTreeSet<AbsPath>, plan: &Plan, held: &mut Held) {
+        let is_known = |git_dir: &AbsPath| self.git_dirs.binary_search(git_dir).is_ok();
+        let new = git_dirs.iter().filter(|git_dir| !git_dir.ancestors().any(|around| is_known(&around)));
+        self.check(search(held.host, &new.cloned().collect::<Vec<_>>()), plan, held);
+    }
+
+    fn check(&self, now: Found, plan: &Plan, held: &mut Held) {
         let can_be_written = |path: &AbsPath| plan.view_around(path) == View::HostRw;
         for (git_dir, stamps) in &now.indexes {
             let index = git_dir.child("index");

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::compile::layers::Project;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::host::git::nested::Families;
 use crate::host::{Host, is_absent};
 use crate::policy::path::AbsPath;
 
@@ -13,6 +13,7 @@ use super::held::{self, Held};
 /// A repository with some hundred thousand packed refs.
 const LARGEST: u64 = 64 << 20;
 const REPLACE: &str = "refs/replace/";
+const SHALLOW: &str = "shallow";
 /// The number of marks in one sentence.
 const MOST_NAMED: usize = 5;
 
@@ -25,17 +26,22 @@ pub(super) struct HistoryWatch {
 type Mark = (String, Vec<u8>);
 
 impl HistoryWatch {
-    pub(super) fn start(host: &Host, project: &Project) -> Self {
-        let own = project.repository.iter().map(|own| &own.common_dir);
-        let all = own.chain(project.git_nested.found.iter().map(|found| &found.common_dir));
-        let all: BTreeSet<&AbsPath> = all.collect();
-        Self { known: all.into_iter().map(|common_dir| (common_dir.clone(), marks(host, common_dir))).collect() }
+    pub(super) fn start(host: &Host, families: &Families) -> Self {
+        let all = families.iter().map(|family| family.repository.common_dir.clone());
+        Self { known: all.map(|common_dir| (common_dir.clone(), marks(host, &common_dir))).collect() }
     }
 
-    pub(super) fn finish(&self, held: &mut Held) {
-        for (common_dir, before) in &self.known {
-            let now = marks(held.host, common_dir);
-            let new: BTreeSet<&str> = now.difference(before).map(|(name, _)| name.as_str()).collect();
+    pub(super) fn finish(&self, now: &Families, can_be_written: &impl Fn(&AbsPath) -> bool, held: &mut Held) {
+        let new = now.iter().map(|family| &family.repository.common_dir);
+        let new = new.filter(|path| !self.known.contains_key(*path) && can_be_written(&path.child("refs")));
+        for common_dir in self.known.keys().chain(new) {
+            let before = self.known.get(common_dir);
+            let mut now = marks(held.host, common_dir);
+            // `git clone --depth` and `git submodule add --depth` make it.
+            now.retain(|mark| {
+                before.is_some_and(|before| !before.contains(mark)) || before.is_none() && mark.0 != SHALLOW
+            });
+            let new: BTreeSet<&str> = now.iter().map(|(name, _)| name.as_str()).collect();
             if new.is_empty() {
                 continue;
             }
@@ -59,7 +65,7 @@ fn marks(host: &Host, common_dir: &AbsPath) -> BTreeSet<Mark> {
         }
         Err(e) => marks.extend([(file.to_owned(), e.kind().to_string().into_bytes())]),
     };
-    for file in ["info/grafts", "shallow"] {
+    for file in ["info/grafts", SHALLOW] {
         add(file, &|_| Some(file.to_owned()));
     }
     match host.read_dir(&common_dir.join(REPLACE)) {

@@ -125,10 +125,12 @@ impl RunWatch {
         let repository = RepositoryWatch::start(host, project, is_open);
         let watches_nested = compiled.policy.presets.contains_key("git");
         let nested = watches_nested.then(|| NestedWatch::start(host, project, can_be_written, is_open));
+        let git_dirs = nested.as_ref().map(NestedWatch::git_dirs).unwrap_or_default();
         let git_state = watches_nested.then(|| {
             let hidden = compiled.decisions.iter().filter(|(_, decision)| decision.access == Access::Exclude);
             let hidden = hidden.filter(|(path, _)| !is_placeholder(path) && is_there(host, path));
-            GitStateWatch::start(host, project, &hidden.map(|(path, _)| path.clone()).collect::<Vec<_>>())
+            let hidden: Vec<AbsPath> = hidden.map(|(path, _)| path.clone()).collect();
+            GitStateWatch::start(host, project, git_dirs.clone(), &hidden)
         });
         let unclear = unclear.or_else(|| nested.as_ref().and_then(NestedWatch::unclear).cloned());
         Self {
@@ -143,7 +145,7 @@ impl RunWatch {
             agent_repositories: AgentRepositories::start(host, compiled),
             git_state,
             stale,
-            unfinished: UnfinishedWatch::start(host, project),
+            unfinished: UnfinishedWatch::start(host, project, git_dirs),
         }
     }
 
@@ -172,22 +174,27 @@ impl RunWatch {
                 self.repository.finish(host, held.said);
             }
         }
-        if let Some(git_state) = self.git_state.as_ref().filter(|_| !ablate::is_off(Mitigation::GitState)) {
+        let git_state = self.git_state.as_ref().filter(|_| !ablate::is_off(Mitigation::GitState));
+        if let Some(git_state) = git_state {
             git_state.finish(&compiled.plan, &mut held);
         }
+        let mut git_dirs = BTreeSet::new();
         // After that, because only a valid repository has an index.
         if let Some(nested) = nested {
             let plan = &compiled.plan;
             let replaced = LazyCell::new(|| replaced::all(self, host));
             let could_be_changed = |path: &AbsPath| plan.view(path) == View::HostRw || replaced.contains(path);
-            nested.finish(plan, &could_be_changed, &mut held);
+            git_dirs = nested.finish(plan, &could_be_changed, &mut held);
+        }
+        if let Some(git_state) = git_state {
+            git_state.finish_new(&git_dirs, &compiled.plan, &mut held);
         }
         if !ablate::is_off(Mitigation::NestedRepositories) {
             self.agent_repositories.finish(&mut held);
         }
         // A closed repository is open again by now.
         if !ablate::is_off(Mitigation::Reports) {
-            self.unfinished.finish(host, said);
+            self.unfinished.finish(host, &compiled.plan, &git_dirs, said);
         }
     }
 

@@ -8,18 +8,18 @@ use crate::compile::layers::Project;
 use crate::compile::plan::{Plan, View};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
-use crate::host::git::nested::{self, FoundBy, HiddenFiles, WorkTree};
+use crate::host::git::nested::{self, Families, FoundBy, HiddenFiles};
 use crate::host::git::{Nested, NestedRepositories, Repository};
 use crate::policy::path::AbsPath;
 
-use super::doubts::{doubts_about, listed_doubts};
+use super::doubts::{doubts_about, doubts_about_settings, listed_doubts};
 use super::git_dir_links::{Closed, GitDirLinks};
 use super::held::{self, Held, HeldReport, REMOVE_IT};
 use super::history::HistoryWatch;
 use super::links::LinksWatch;
 use super::modules::ModulesWatch;
 use super::planted::PlantedWatch;
-use super::subfolders::SubfoldersWatch;
+use super::subfolders::{self, SubfoldersWatch};
 use super::worktrees::WorktreesWatch;
 
 /// The number of files in one sentence.
@@ -36,10 +36,10 @@ pub(super) struct NestedWatch {
     open: BTreeMap<AbsPath, (Nested, Vec<String>)>,
     /// Worktrees whose `.git` no mount protects, and the git directory of each.
     pointers: Vec<(AbsPath, AbsPath)>,
-    /// The work trees at the start, where the repository's list had them.
-    work_trees: Vec<WorkTree>,
+    /// The repositories at the start, with their work trees.
+    families: Families,
     modules: ModulesWatch,
-    worktrees: Option<WorktreesWatch>,
+    worktrees: WorktreesWatch,
     links: LinksWatch,
     git_dir_links: GitDirLinks,
     subfolders: SubfoldersWatch,
@@ -59,21 +59,20 @@ impl NestedWatch {
         let host = &host.with_cache();
         let repository = project.repository.clone();
         let mut known = project.git_nested.clone();
+        let mut families = Families::default();
+        let in_subfolders = subfolders::repositories(host, &project.root);
+        families.follow(host, repository.as_ref(), &in_subfolders, &Families::default(), &mut known);
         let parts = |found: &Nested| protected_parts(found);
         let open = known.found.iter().filter(|found| parts(found).iter().any(&can_be_written));
         let open = open.map(|found| (found.folder.clone(), (found.clone(), doubts_about(host, found)))).collect();
         let worktrees = known.found.iter().filter(|found| found.found_by == FoundBy::Worktrees);
         let pointers = worktrees.filter(|found| can_be_written(&found.folder.child(".git")));
         let pointers = pointers.map(|found| (found.folder.clone(), found.git_dir.clone())).collect();
-        let work_trees = repository.as_ref().map(|repository| nested::work_trees(host, repository)).unwrap_or_default();
-        if let Some(repository) = &repository {
-            known.unclear.extend(nested::elsewhere(host, repository, &work_trees).unclear);
-        }
-        let modules = ModulesWatch::start(host, repository.as_ref());
-        let worktrees = repository.as_ref().map(|repository| WorktreesWatch::start(host, &project.root, repository));
+        let modules = ModulesWatch::start(host, &families);
+        let worktrees = WorktreesWatch::start(host, &project.root, &families);
         let links = LinksWatch::start(host, project, can_be_replaced);
         let git_dir_links = GitDirLinks::start(host, project);
-        let subfolders = SubfoldersWatch::start(host, project, &work_trees);
+        let subfolders = SubfoldersWatch::start(host, project, &families);
         let folders = project.cwd.ancestors().take_while(|folder| folder.is_within(&project.root));
         let nested = known.found.iter().filter(|found| found.found_by != FoundBy::Worktrees);
         let folders: BTreeSet<AbsPath> = folders.chain(nested.map(|found| found.folder.clone())).collect();
@@ -85,14 +84,14 @@ impl NestedWatch {
             known,
             open,
             pointers,
-            work_trees,
             modules,
             worktrees,
             links,
             git_dir_links,
             subfolders,
-            history: HistoryWatch::start(host, project),
+            history: HistoryWatch::start(host, &families),
             planted,
+            families,
         }
     }
 
@@ -105,20 +104,38 @@ impl NestedWatch {
         self.git_dir_links.check(&|path| could_be_made(plan, path), closed, held);
     }
 
-    /// `could_be_changed` tells whether the command could write a file.
-    pub(super) fn finish(&self, plan: &Plan, could_be_changed: Changeable, held: &mut Held) {
+    /// The git directories of all work trees at the start, wherever these are.
+    pub(super) fn git_dirs(&self) -> BTreeSet<AbsPath> {
+        self.families.git_dirs().into_iter().cloned().collect()
+    }
+
+    /// Returns the git directories of now, but no known ones of submodules. `could_be_changed` tells
+    /// whether the command could write a file.
+    pub(super) fn finish(&self, plan: &Plan, could_be_changed: Changeable, held: &mut Held) -> BTreeSet<AbsPath> {
         // A `.git` may lead to where another one was just moved, so look until nothing new is
         // found.
-        let hidden = loop {
+        let (hidden, families, mut git_dirs) = loop {
             let before = held.paths.len();
-            let hidden = self.check(plan, could_be_changed, held);
+            let found = self.check(plan, could_be_changed, held);
             if held.paths.len() == before {
-                break hidden;
+                break found;
             }
         };
-        self.subfolders.finish(could_be_changed, held);
+        self.subfolders.finish(&self.trusted(held.host, &families), could_be_changed, held);
         self.report_hidden(&hidden, held);
-        self.history.finish(held);
+        self.history.finish(&families, &|path| could_be_made(plan, path), held);
+        git_dirs.extend(families.git_dirs().into_iter().cloned());
+        git_dirs
+    }
+
+    /// The directories with the settings of repositories that existed at the start, and of new ones
+    /// without doubts. A worktree may share them.
+    fn trusted(&self, host: &Host, now: &Families) -> BTreeSet<AbsPath> {
+        let common_dirs = now.iter().map(|family| &family.repository.common_dir);
+        let is_trusted = |common_dir: &&AbsPath| {
+            self.families.has(common_dir) || doubts_about_settings(host, common_dir, common_dir).is_empty()
+        };
+        common_dirs.filter(is_trusted).cloned().collect()
     }
 
     /// Reports files whose changes `git status` does not show since this run. A sparse checkout
@@ -150,26 +167,34 @@ impl NestedWatch {
         held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths(new).help(help));
     }
 
-    /// Returns the files whose changes git does not show.
-    fn check(&self, plan: &Plan, could_be_changed: Changeable, held: &mut Held) -> HiddenFiles {
+    /// Returns the files whose changes git does not show, the repositories, and the new git
+    /// directories of submodules.
+    fn check(
+        &self,
+        plan: &Plan,
+        could_be_changed: Changeable,
+        held: &mut Held,
+    ) -> (HiddenFiles, Families, BTreeSet<AbsPath>) {
         let can_be_written = |path: &AbsPath| could_be_made(plan, path);
         let host = held.host;
         let repository = self.repository.as_ref();
         // Both answers describe the same moment: nothing is moved aside before both are known.
         let seen = &host.with_cache();
         let mut now = nested::nested_again(seen, &self.root, repository, &self.known);
-        let others = repository.map(|repository| nested::elsewhere(seen, repository, &self.work_trees));
-        let planted: Vec<_> = self.planted.iter().filter_map(|planted| planted.check(seen, held)).collect();
+        let mut others: Vec<Nested> =
+            self.planted.iter().filter_map(|planted| planted.new_repository(seen).ok().flatten()).collect();
+        others.extend(subfolders::repositories(seen, &self.root));
+        let mut families = Families::default();
+        families.follow(seen, repository, &others, &self.families, &mut now);
         // An index that names nothing any more, or cannot be read, leads to none of those it named.
         let folders: BTreeSet<&AbsPath> = now.found.iter().map(|found| &found.folder).collect();
         let lost = self.known.found.iter().filter(|known| !folders.contains(&known.folder));
-        let lost = nested::named_by(seen, lost);
-        for NestedRepositories { found, unclear, overfull, .. } in others.into_iter().chain(planted).chain([lost]) {
-            let known: BTreeMap<&AbsPath, &Nested> = now.found.iter().map(|found| (&found.folder, found)).collect();
-            let new: Vec<_> = found.into_iter().filter(|found| known.get(&found.folder) != Some(&found)).collect();
-            now.found.extend(new);
-            now.unclear.extend(unclear);
-            now.overfull.extend(overfull);
+        let lost: Vec<Nested> = lost.cloned().collect();
+        if !lost.is_empty() {
+            families.follow(seen, repository, &lost, &self.families, &mut now);
+        }
+        for planted in &self.planted {
+            planted.check(seen, held);
         }
         let unclear = now.unclear.difference(&self.known.unclear).map(|index| &index.git_dir);
         // Nobody has looked at what such an index names, at the start neither.
@@ -200,14 +225,11 @@ impl NestedWatch {
             }
         }
         self.check_pointers(seen, held);
-        self.modules.check(held);
-        if let Some(worktrees) = &self.worktrees {
-            worktrees.check(&can_be_written, held);
-        }
-        let listed = repository.map(|own| nested::work_trees(seen, own)).unwrap_or_default();
-        self.subfolders.check_worktrees(&listed, could_be_changed, held);
+        let modules = self.modules.check(&families, &can_be_written, held);
+        self.worktrees.check(&families, &can_be_written, held);
+        self.subfolders.check_worktrees(&families, &self.trusted(seen, &families), could_be_changed, held);
         self.links.check(held);
-        now.hidden
+        (now.hidden, families, modules)
     }
 
     /// Moves aside the `.git` of each worktree that leads elsewhere since this run.

@@ -4,13 +4,14 @@
 
 use std::io;
 
+use crate::host::git::Nested;
 use crate::host::git::nested;
-use crate::host::git::{Nested, NestedRepositories};
 use crate::host::{FileKind, Host, OpenDir};
 use crate::policy::path::AbsPath;
 
 use super::doubts::{doubts_about, doubts_about_settings, listed_doubts};
 use super::held::{Held, HeldReport, REMOVE_IT};
+use super::is_there;
 use super::repository::valid_head;
 
 /// A folder, and the repository that git saw in it at the start.
@@ -32,35 +33,36 @@ impl PlantedWatch {
         Self { folder, before, was_unclear, was_bare }
     }
 
-    /// Moves a new repository aside if git could run something for it. Returns the repositories
-    /// that its index names. `host` may have a cache.
-    pub(super) fn check(&self, host: &Host, held: &mut Held) -> Option<NestedRepositories> {
+    /// The repository in the folder, if git saw another one or none at the start.
+    pub(super) fn new_repository(&self, host: &Host) -> io::Result<Option<Nested>> {
+        Ok(nested::repository_in(host, &self.folder)?.filter(|found| self.before.as_ref() != Some(found)))
+    }
+
+    /// Moves a new repository aside if git could run something for it. `host` may have a cache.
+    pub(super) fn check(&self, host: &Host, held: &mut Held) {
         let Self { folder, before, was_unclear, was_bare } = self;
-        let (name, doubts, named) = match nested::repository_in(host, folder) {
+        let (name, doubts) = match nested::repository_in(host, folder) {
             // Mounts protect its parts, and the user may change them during the run.
-            Ok(Some(found)) if before.as_ref() == Some(&found) => {
-                self.name_bare(held);
-                return None;
-            }
-            Ok(Some(found)) => (".git", doubts_about(host, &found), Some(nested::named_by(host, [&found]))),
+            Ok(Some(found)) if before.as_ref() == Some(&found) => return self.name_bare(held),
+            Ok(Some(found)) => (".git", doubts_about(host, &found)),
             Ok(None) if !was_bare && has_head(host, folder).unwrap_or(true) => {
-                ("HEAD", doubts_about_settings(host, folder, folder), None)
+                ("HEAD", doubts_about_settings(host, folder, folder))
             }
-            Ok(None) => return None,
-            Err(_) if *was_unclear || before.is_some() => return None,
-            Err(_) => (".git", vec!["a `.git` that cannot be looked at".to_owned()], None),
+            Ok(None) => return,
+            Err(_) if *was_unclear || before.is_some() => return,
+            Err(_) => (".git", vec!["a `.git` that cannot be looked at".to_owned()]),
         };
-        if !doubts.is_empty() {
-            let place = folder.child(name);
-            let report = HeldReport {
-                finding: format!("`{folder}` is a repository since this run, and has {}", listed_doubts(doubts)),
-                subject: format!("`{place}`"),
-                help_if_moved: "look at it, and move it back if it is right",
-                help_if_not: REMOVE_IT,
-            };
-            held.hold(&place, report);
+        if doubts.is_empty() {
+            return;
         }
-        named
+        let place = folder.child(name);
+        let report = HeldReport {
+            finding: format!("`{folder}` is a repository since this run, and has {}", listed_doubts(doubts)),
+            subject: format!("`{place}`"),
+            help_if_moved: "look at it, and move it back if it is right",
+            help_if_not: REMOVE_IT,
+        };
+        held.hold(&place, report);
     }
 
     /// Reports a bare repository around the `.git`. git obeys it as soon as git no longer accepts
@@ -91,6 +93,9 @@ pub(super) fn is_bare(host: &Host, folder: &AbsPath) -> io::Result<bool> {
 /// Whether `folder` has a `HEAD` that git accepts. After a run nothing else is asked for: a
 /// variable can lead git to other objects.
 pub(super) fn has_head(host: &Host, folder: &AbsPath) -> io::Result<bool> {
+    if !is_there(host, &folder.child("HEAD")) {
+        return Ok(false);
+    }
     // A directory on the way may have become a link, which git follows.
     let folder = host.resolve(folder.as_path())?;
     if folder.kind != Some(FileKind::Directory) {

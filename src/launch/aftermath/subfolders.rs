@@ -2,12 +2,13 @@
 //! there lead to, and in worktrees. git does not enter them by itself, but editors look for
 //! repositories there, and people go there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use crate::compile::layers::Project;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::host::git::nested::{self, WorkTree};
+use crate::host::git::Nested;
+use crate::host::git::nested::{self, Families};
 use crate::host::{FileKind, Host};
 use crate::policy::path::AbsPath;
 
@@ -18,8 +19,8 @@ use super::planted::{has_head, is_bare};
 
 pub(super) struct SubfoldersWatch {
     root: AbsPath,
-    /// The settings that a worktree of the project shares.
-    own_settings: Option<AbsPath>,
+    /// The directory with the settings of the project's repository.
+    own: Option<AbsPath>,
     /// The folders that were repositories at the start, and the doubts about each.
     known: BTreeMap<AbsPath, Vec<String>>,
 }
@@ -32,13 +33,13 @@ struct SubfolderRepository {
 }
 
 impl SubfoldersWatch {
-    /// `work_trees` are those that git lists.
-    pub(super) fn start(host: &Host, project: &Project, work_trees: &[WorkTree]) -> Self {
-        let own_settings = project.repository.as_ref().map(|own| own.common_dir.clone());
-        let mut watch = Self { root: project.root.clone(), own_settings, known: BTreeMap::new() };
+    pub(super) fn start(host: &Host, project: &Project, families: &Families) -> Self {
+        let own = project.repository.as_ref().map(|own| own.common_dir.clone());
+        let mut watch = Self { root: project.root.clone(), own, known: BTreeMap::new() };
+        let trusted = families.iter().map(|family| family.repository.common_dir.clone()).collect();
         let folders = subfolders(host, &watch.root).unwrap_or_default().into_iter().map(|(_, folder)| folder);
-        for folder in folders.chain(watch.listed(work_trees)) {
-            if let Some(found) = watch.found(host, &folder) {
+        for folder in folders.chain(watch.listed(families)).collect::<BTreeSet<AbsPath>>() {
+            if let Some(found) = found(host, &folder, &trusted) {
                 watch.known.insert(folder, found.doubts);
             }
         }
@@ -47,9 +48,15 @@ impl SubfoldersWatch {
 
     /// Moves aside the `.git` of each worktree in the project that leads git, since this run, to
     /// settings that are not the project's own.
-    pub(super) fn check_worktrees(&self, work_trees: &[WorkTree], could_be_changed: Changeable, held: &mut Held) {
-        for folder in self.listed(work_trees) {
-            let doubts = self.new_doubts(held.host, &folder, could_be_changed);
+    pub(super) fn check_worktrees(
+        &self,
+        now: &Families,
+        trusted: &BTreeSet<AbsPath>,
+        could_be_changed: Changeable,
+        held: &mut Held,
+    ) {
+        for folder in self.listed(now) {
+            let doubts = self.new_doubts(held.host, &folder, trusted, could_be_changed);
             let dot_git = folder.child(".git");
             if doubts.is_empty() || !could_be_changed(&dot_git) {
                 continue;
@@ -67,7 +74,7 @@ impl SubfoldersWatch {
 
     /// Reports each folder that could make git run something since this run, unless its repository
     /// was moved aside.
-    pub(super) fn finish(&self, could_be_changed: Changeable, held: &mut Held) {
+    pub(super) fn finish(&self, trusted: &BTreeSet<AbsPath>, could_be_changed: Changeable, held: &mut Held) {
         let host = &held.host.with_cache();
         let folders = match subfolders(host, &self.root) {
             Ok(folders) => folders,
@@ -79,7 +86,7 @@ impl SubfoldersWatch {
             }
         };
         for (entry, folder) in folders {
-            let doubts = self.new_doubts(host, &folder, could_be_changed);
+            let doubts = self.new_doubts(host, &folder, trusted, could_be_changed);
             let is_said = held.paths.contains(&folder) || held.paths.contains(&folder.child(".git"));
             if doubts.is_empty() || is_said {
                 continue;
@@ -95,50 +102,68 @@ impl SubfoldersWatch {
         }
     }
 
-    /// The folders in the project of worktrees that git lists.
-    fn listed(&self, work_trees: &[WorkTree]) -> Vec<AbsPath> {
-        let folders = work_trees.iter().filter_map(|tree| tree.folder.as_ref());
+    /// The folders in the project of worktrees that git lists. Of other repositories than the
+    /// project's, the main work tree is none of them.
+    fn listed(&self, families: &Families) -> Vec<AbsPath> {
+        let listed = families.iter().flat_map(|family| {
+            let common_dir = &family.repository.common_dir;
+            let is_own = self.own.as_ref() == Some(common_dir);
+            family.work_trees.iter().filter(move |tree| is_own || tree.git_dir != *common_dir)
+        });
+        let folders = listed.filter_map(|tree| tree.folder.as_ref());
         folders.filter(|folder| folder.is_below(&self.root)).cloned().collect()
     }
 
     /// The doubts about a repository in `folder` that were none at the start, if the command could
     /// write its settings.
-    fn new_doubts(&self, host: &Host, folder: &AbsPath, could_be_changed: Changeable) -> Vec<String> {
-        let found = self.found(host, folder);
+    fn new_doubts(
+        &self,
+        host: &Host,
+        folder: &AbsPath,
+        trusted: &BTreeSet<AbsPath>,
+        could_be_changed: Changeable,
+    ) -> Vec<String> {
+        let found = found(host, folder, trusted);
         let is_suspect = |found: &SubfolderRepository| found.parts.iter().any(could_be_changed);
         let mut doubts = found.filter(is_suspect).map(|found| found.doubts).unwrap_or_default();
         let before = self.known.get(folder);
         doubts.retain(|doubt| !before.is_some_and(|before| before.contains(doubt)));
         doubts
     }
+}
 
-    /// The repository in `folder`. Rules protect the settings of a worktree of the project, and
-    /// `WorktreesWatch` looks at its git directory.
-    fn found(&self, host: &Host, folder: &AbsPath) -> Option<SubfolderRepository> {
-        match nested::repository_in(host, folder) {
-            Ok(Some(found)) => {
-                let is_worktree = self.own_settings.as_ref().is_some_and(|own| {
-                    found.common_dir == *own && found.git_dir.parent() == Some(own.child("worktrees"))
-                });
-                let mut doubts = if is_worktree { Vec::new() } else { doubts_about(host, &found) };
-                // git obeys it as soon as it no longer accepts the `.git`.
-                if is_bare(host, folder).unwrap_or(false) {
-                    doubts.push("a bare repository beside its `.git`".to_owned());
-                }
-                let parts = protected_parts(&found).into_iter().chain([".git", "HEAD"].map(|name| folder.child(name)));
-                Some(SubfolderRepository { doubts, parts: parts.collect() })
+/// The repository in `folder`. A worktree may share the `trusted` settings: `WorktreesWatch` looks
+/// at its git directory.
+fn found(host: &Host, folder: &AbsPath, trusted: &BTreeSet<AbsPath>) -> Option<SubfolderRepository> {
+    match nested::repository_in(host, folder) {
+        Ok(Some(found)) => {
+            let is_worktree = trusted.contains(&found.common_dir)
+                && found.git_dir.parent() == Some(found.common_dir.child("worktrees"));
+            let mut doubts = if is_worktree { Vec::new() } else { doubts_about(host, &found) };
+            // git obeys it as soon as it no longer accepts the `.git`.
+            if is_bare(host, folder).unwrap_or(false) {
+                doubts.push("a bare repository beside its `.git`".to_owned());
             }
-            Ok(None) if has_head(host, folder).unwrap_or(true) => {
-                let doubts = doubts_about_settings(host, folder, folder);
-                Some(SubfolderRepository { doubts, parts: vec![folder.child("config"), folder.child("hooks")] })
-            }
-            Ok(None) => None,
-            Err(_) => {
-                let doubts = vec!["a `.git` that cannot be looked at".to_owned()];
-                Some(SubfolderRepository { doubts, parts: vec![folder.child(".git")] })
-            }
+            let parts = protected_parts(&found).into_iter().chain([".git", "HEAD"].map(|name| folder.child(name)));
+            Some(SubfolderRepository { doubts, parts: parts.collect() })
+        }
+        Ok(None) if has_head(host, folder).unwrap_or(true) => {
+            let doubts = doubts_about_settings(host, folder, folder);
+            Some(SubfolderRepository { doubts, parts: vec![folder.child("config"), folder.child("hooks")] })
+        }
+        Ok(None) => None,
+        Err(_) => {
+            let doubts = vec!["a `.git` that cannot be looked at".to_owned()];
+            Some(SubfolderRepository { doubts, parts: vec![folder.child(".git")] })
         }
     }
+}
+
+/// The repositories in the direct subfolders of `root`.
+pub(super) fn repositories(host: &Host, root: &AbsPath) -> Vec<Nested> {
+    let folders = subfolders(host, root).unwrap_or_default().into_iter();
+    let folders = folders.filter(|(entry, folder)| entry == folder).map(|(_, folder)| folder);
+    folders.filter_map(|folder| nested::repository_in(host, &folder).ok().flatten()).collect()
 }
 
 /// The entries of `root` that are folders or lead to one, each with the folder.

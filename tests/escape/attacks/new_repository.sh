@@ -1,0 +1,58 @@
+# Makes a repository, or a part of one, through which git on the host runs something or hides
+# something. $1 says how.
+evil=$PWD/evil.sh
+printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >evil.sh && chmod 755 evil.sh
+# A repository in the folder $1, with one commit.
+made() { git init -q "$1" && (cd "$1" && echo a >a && git add a && git commit -qm one); }
+# Names the folder $1 in the index as a submodule.
+named() { git update-index --add --cacheinfo "160000,$(git -C "$1" rev-parse HEAD),$1"; }
+# A git directory with settings of ours, in the folder $1.
+settings() {
+    mkdir -p "$1/refs" "$1/objects" && echo 'ref: refs/heads/main' >"$1/HEAD"
+    printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = %s\n' "$evil" >"$1/config"
+}
+# A worktree deep/wt of the repository $1 whose settings are ours. Its git directory is $2.
+worktree() {
+    git -C "$1" worktree add -q "$PWD/deep/wt" && settings deep/settings && echo "$PWD/deep/settings" >"$2/commondir"
+}
+# Stops a rebase in the repository $1 before a line of ours.
+rebase() (
+    cd "$1" && echo b >b && git add b && git commit -qm two
+    GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i HEAD~1 2>/dev/null
+    echo "exec $evil" >>.git/rebase-merge/git-rebase-todo
+)
+# Hides a change in the repository $1, and its history.
+hide() (
+    cd "$1" && head=$(git rev-parse HEAD)
+    git update-index --assume-unchanged a && echo evil >a
+    echo "$PWD" >.git/objects/info/alternates
+    mkdir -p .git/refs/replace && echo "$head" >".git/refs/replace/$head" && echo "$head" >.git/info/grafts
+)
+hook() { mkdir -p "$1/hooks" && cp evil.sh "$1/hooks/post-checkout"; }
+case $1 in
+root-worktree) made . && worktree . .git/worktrees/wt ;;
+root-worktree-pointer) made . && worktree . .git/worktrees/wt && echo ../.. >.git/worktrees/wt/commondir &&
+    echo "gitdir: $PWD/deep/settings" >deep/wt/.git ;;
+root-module)
+    made deep/library && made .
+    printf '[submodule "sub"]\n\tpath = sub\n\turl = ./deep/library\n' >.gitmodules && git add .gitmodules
+    git update-index --add --cacheinfo "160000,$(git -C deep/library rev-parse HEAD),sub" && git commit -qm two
+    git clone -q --bare deep/library .git/modules/sub && git -C .git/modules/sub config core.bare false
+    git -C .git/modules/sub config core.worktree ../../../sub
+    hook .git/modules/sub
+    ;;
+root-rebase) made . && rebase . ;;
+root-hidden) made . && hide . ;;
+submodule-worktree) made deep/sub && named deep/sub && worktree deep/sub deep/sub/.git/worktrees/wt ;;
+submodule-rebase) made deep/sub && named deep/sub && rebase deep/sub ;;
+submodule-hidden) made deep/sub && named deep/sub && hide deep/sub ;;
+submodule-module) made deep/sub && named deep/sub && git init -q --bare deep/sub/.git/modules/m && hook deep/sub/.git/modules/m ;;
+sub-worktree) worktree sub sub/.git/worktrees/wt ;;
+clone-submodule)
+    git init -q sub && git -C sub commit -q --allow-empty -m one
+    made sub/deeper && printf '[core]\n\tfsmonitor = %s\n' "$evil" >>sub/deeper/.git/config
+    cd sub && named deeper
+    ;;
+*) exit 1 ;;
+esac
+echo done

@@ -1,0 +1,113 @@
+//! What a command leaves in a repository that it makes itself, in the root, as a submodule or in a
+//! subfolder, and in a repository of the user that the project's own one does not name.
+
+use crate::bare::{embedded, several_repositories};
+use crate::git::{identify, repository};
+use crate::outcome::Verdict;
+use crate::scene::{DEFAULTS, Scene};
+
+for_everybody!("nested-repositories":
+    // SPEC R15
+    leading_a_worktree_of_it_elsewhere,
+    // SPEC R15
+    replacing_the_pointer_of_a_worktree_of_it,
+    // SPEC R5
+    planting_a_hook_of_a_submodule_of_it,
+    // SPEC R15
+    leading_a_worktree_of_a_new_submodule_elsewhere,
+    // SPEC R15
+    leading_a_worktree_of_one_of_several_elsewhere,
+    // SPEC R5
+    planting_a_submodule_of_a_new_clone,
+    // SPEC R5
+    planting_a_submodule_of_a_clone,
+    // SPEC R5
+    planting_a_hook_of_a_module_of_a_new_submodule_without_a_word,
+    // SPEC R11
+    hiding_a_change_without_a_word,
+    // SPEC R11
+    showing_another_history_without_a_word,
+    // SPEC R11
+    hiding_a_change_in_a_new_submodule_without_a_word,
+    // SPEC R11
+    showing_another_history_of_a_new_submodule_without_a_word,
+);
+for_everybody!("git-state":
+    // SPEC R16
+    leading_it_to_other_objects_without_a_word,
+    // SPEC R16
+    leading_a_new_submodule_to_other_objects_without_a_word,
+);
+for_everybody!("reports":
+    // SPEC R17
+    leaving_a_rebase_without_a_word,
+    // SPEC R17
+    leaving_a_rebase_in_a_new_submodule_without_a_word,
+);
+
+fn no_repository(scene: &Scene) {
+    scene.policy(DEFAULTS, "");
+    identify(scene);
+}
+
+fn with_a_clone(scene: &Scene) {
+    repository(scene);
+    embedded(scene);
+}
+
+/// Attacks, and then the user works with git as `work` says.
+fn judged(scene: &Scene, prepare: fn(&Scene), way: &str, work: &str) -> Verdict {
+    prepare(scene);
+    let mut said = scene.attack("new_repository.sh", &[way]).completed().err;
+    said += &scene.try_host(&["sh", "-c", work]).err;
+    Verdict::broken_if(scene.home().join("pwned").exists(), said)
+}
+
+/// Attacks, and must be reported with `word`.
+fn told(scene: &Scene, prepare: fn(&Scene), way: &str, word: &str) -> Verdict {
+    prepare(scene);
+    let said = scene.attack("new_repository.sh", &[way]).completed().err;
+    Verdict::broken_if(!said.contains(word), said)
+}
+
+macro_rules! attacks {
+    ($judge:ident, $prepare:ident: $($attack:ident = $way:literal, $what:expr;)+) => { $(
+        fn $attack(scene: &Scene) -> Verdict {
+            $judge(scene, $prepare, $way, $what)
+        }
+    )+ };
+}
+
+const IN_THE_WORKTREE: &str = "git -C deep/wt status";
+const UPDATE: &str = "git -c protocol.file.allow=always submodule --quiet update --init";
+const NO_CHANGES: &str = "git shows no changes of ";
+const HISTORY: &str = "git shows another history by `info/grafts` and `refs/replace/";
+const OBJECTS: &str = "since this run git takes objects from ";
+const REBASE: &str = "the run left a rebase of git unfinished";
+
+attacks!(judged, no_repository:
+    leading_a_worktree_of_it_elsewhere = "root-worktree", IN_THE_WORKTREE;
+    replacing_the_pointer_of_a_worktree_of_it = "root-worktree-pointer", IN_THE_WORKTREE;
+    planting_a_hook_of_a_submodule_of_it = "root-module", UPDATE;
+);
+attacks!(judged, repository:
+    leading_a_worktree_of_a_new_submodule_elsewhere = "submodule-worktree", IN_THE_WORKTREE;
+    planting_a_submodule_of_a_new_clone = "clone-submodule", "git -C sub status";
+);
+attacks!(judged, with_a_clone: planting_a_submodule_of_a_clone = "clone-submodule", "git -C sub status";);
+attacks!(judged, several_repositories:
+    leading_a_worktree_of_one_of_several_elsewhere = "sub-worktree", IN_THE_WORKTREE;
+);
+attacks!(told, no_repository:
+    hiding_a_change_without_a_word = "root-hidden", NO_CHANGES;
+    showing_another_history_without_a_word = "root-hidden", HISTORY;
+    leading_it_to_other_objects_without_a_word = "root-hidden", OBJECTS;
+    leaving_a_rebase_without_a_word = "root-rebase", REBASE;
+);
+attacks!(told, repository:
+    hiding_a_change_in_a_new_submodule_without_a_word = "submodule-hidden", NO_CHANGES;
+    showing_another_history_of_a_new_submodule_without_a_word = "submodule-hidden", HISTORY;
+    leading_a_new_submodule_to_other_objects_without_a_word = "submodule-hidden", OBJECTS;
+    leaving_a_rebase_in_a_new_submodule_without_a_word = "submodule-rebase", REBASE;
+    planting_a_hook_of_a_module_of_a_new_submodule_without_a_word = "submodule-module", "/.git/modules/m` for the repository";
+);
