@@ -32,6 +32,24 @@ for_everybody!("nested-repositories":
     // SPEC R11
     showing_another_history_of_a_new_submodule_without_a_word,
 );
+for_everybody!("nested-repositories":
+    // SPEC R5
+    naming_a_remote_in_a_file_of_its_own,
+    // SPEC R5
+    naming_a_remote_as_a_branch,
+    // SPEC R5
+    naming_a_remote_by_its_path,
+    naming_a_remote_by_the_url_of_a_file,
+    naming_a_remote_to_push_to,
+    naming_a_remote_for_a_branch_alone,
+    // SPEC R5
+    naming_a_remote_in_the_home,
+    naming_a_remote_of_a_new_submodule,
+    // SPEC R11
+    naming_a_remote_of_a_clone_without_a_word,
+    // SPEC R11
+    naming_a_remote_of_a_clone_by_its_path_without_a_word,
+);
 for_everybody!("git-state":
     // SPEC R16
     leading_it_to_other_objects_without_a_word,
@@ -89,6 +107,24 @@ attacks!(judged, no_repository:
     leading_a_worktree_of_it_elsewhere = "root-worktree", IN_THE_WORKTREE;
     replacing_the_pointer_of_a_worktree_of_it = "root-worktree-pointer", IN_THE_WORKTREE;
     planting_a_hook_of_a_submodule_of_it = "root-module", UPDATE;
+);
+const PUSH: &str = "git push; git push origin HEAD";
+
+attacks!(judged, no_repository:
+    naming_a_remote_in_a_file_of_its_own = "root-remotes", PUSH;
+    naming_a_remote_as_a_branch = "root-branches", PUSH;
+    naming_a_remote_by_its_path = "root-url", PUSH;
+    naming_a_remote_by_the_url_of_a_file = "root-file-url", PUSH;
+    naming_a_remote_to_push_to = "root-push-url", PUSH;
+    naming_a_remote_for_a_branch_alone = "root-branch", PUSH;
+    naming_a_remote_in_the_home = "home-url", PUSH;
+);
+attacks!(judged, repository:
+    naming_a_remote_of_a_new_submodule = "submodule-remotes", "cd deep/sub && git push origin HEAD";
+);
+attacks!(told, with_a_clone:
+    naming_a_remote_of_a_clone_without_a_word = "sub-remotes", "has, since this run, remotes in `remotes`";
+    naming_a_remote_of_a_clone_by_its_path_without_a_word = "sub-url", "since this run, the remote `../deep/ours.git`";
 );
 attacks!(judged, repository:
     leading_a_worktree_of_a_new_submodule_elsewhere = "submodule-worktree", IN_THE_WORKTREE;

@@ -483,9 +483,9 @@ fn repositories_that_are_made_and_worked_in_are_no_news(place: &Place) {
     silent(
         place,
         &format!(
-            "git init -q deep/library; git -C deep/library commit -q --allow-empty -m first; {INIT}
+            "git init -q library; git -C library commit -q --allow-empty -m first; {INIT}
              git worktree add -q wt -b one; git worktree add -q deep/wt -b two
-             git clone -q --depth 1 \"file://$PWD/deep/library\" clone
+             git clone -q --depth 1 \"file://$PWD/library\" clone
              git -C clone worktree add -q ../clone-wt; git -C clone worktree add -q ../deep/clone-wt -b three
              git -C wt commit -q --allow-empty -m second; echo two >file; git stash -q; git stash pop -q
              git commit -qam third; git rebase -q one; git gc -q; git worktree remove deep/wt"

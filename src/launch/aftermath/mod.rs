@@ -12,6 +12,7 @@ mod links;
 mod modules;
 mod nested;
 mod planted;
+mod remotes;
 mod replaced;
 mod repository;
 mod stale;
@@ -124,7 +125,7 @@ impl RunWatch {
         }
         let repository = RepositoryWatch::start(host, project, is_open);
         let watches_nested = compiled.policy.presets.contains_key("git");
-        let nested = watches_nested.then(|| NestedWatch::start(host, project, can_be_written, is_open));
+        let nested = watches_nested.then(|| NestedWatch::start(host, project, &can_be_written, is_open));
         let git_dirs = nested.as_ref().map(NestedWatch::git_dirs).unwrap_or_default();
         let git_state = watches_nested.then(|| {
             let hidden = compiled.decisions.iter().filter(|(_, decision)| decision.access == Access::Exclude);

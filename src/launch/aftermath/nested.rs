@@ -19,6 +19,7 @@ use super::history::HistoryWatch;
 use super::links::LinksWatch;
 use super::modules::ModulesWatch;
 use super::planted::PlantedWatch;
+use super::remotes::Reach;
 use super::subfolders::{self, SubfoldersWatch};
 use super::worktrees::WorktreesWatch;
 
@@ -53,7 +54,7 @@ impl NestedWatch {
     pub(super) fn start(
         host: &Host,
         project: &Project,
-        can_be_written: impl Fn(&AbsPath) -> bool,
+        can_be_written: Changeable,
         can_be_replaced: impl Fn(&AbsPath) -> bool,
     ) -> Self {
         let host = &host.with_cache();
@@ -63,8 +64,10 @@ impl NestedWatch {
         let in_subfolders = subfolders::repositories(host, &project.root);
         families.follow(host, repository.as_ref(), &in_subfolders, &Families::default(), &mut known);
         let parts = |found: &Nested| protected_parts(found);
-        let open = known.found.iter().filter(|found| parts(found).iter().any(&can_be_written));
-        let open = open.map(|found| (found.folder.clone(), (found.clone(), doubts_about(host, found)))).collect();
+        let open = known.found.iter().filter(|found| parts(found).iter().any(can_be_written));
+        let reach = Reach { root: &project.root, could_be_changed: can_be_written };
+        let open =
+            open.map(|found| (found.folder.clone(), (found.clone(), doubts_about(host, found, reach)))).collect();
         let worktrees = known.found.iter().filter(|found| found.found_by == FoundBy::Worktrees);
         let pointers = worktrees.filter(|found| can_be_written(&found.folder.child(".git")));
         let pointers = pointers.map(|found| (found.folder.clone(), found.git_dir.clone())).collect();
@@ -72,7 +75,7 @@ impl NestedWatch {
         let worktrees = WorktreesWatch::start(host, &project.root, &families);
         let links = LinksWatch::start(host, project, can_be_replaced);
         let git_dir_links = GitDirLinks::start(host, project);
-        let subfolders = SubfoldersWatch::start(host, project, &families);
+        let subfolders = SubfoldersWatch::start(host, project, &families, can_be_written);
         let folders = project.cwd.ancestors().take_while(|folder| folder.is_within(&project.root));
         let nested = known.found.iter().filter(|found| found.found_by != FoundBy::Worktrees);
         let folders: BTreeSet<AbsPath> = folders.chain(nested.map(|found| found.folder.clone())).collect();
@@ -109,8 +112,8 @@ impl NestedWatch {
         self.families.git_dirs().into_iter().cloned().collect()
     }
 
-    /// Returns the git directories of now, but no known ones of submodules. `could_be_changed` tells
-    /// whether the command could write a file.
+    /// Returns the git directories of now, but no known ones of submodules. `could_be_changed`
+    /// tells whether the command could write a file.
     pub(super) fn finish(&self, plan: &Plan, could_be_changed: Changeable, held: &mut Held) -> BTreeSet<AbsPath> {
         // A `.git` may lead to where another one was just moved, so look until nothing new is
         // found.
@@ -176,6 +179,7 @@ impl NestedWatch {
         held: &mut Held,
     ) -> (HiddenFiles, Families, BTreeSet<AbsPath>) {
         let can_be_written = |path: &AbsPath| could_be_made(plan, path);
+        let reach = Reach { root: &self.root, could_be_changed };
         let host = held.host;
         let repository = self.repository.as_ref();
         // Both answers describe the same moment: nothing is moved aside before both are known.
@@ -194,7 +198,7 @@ impl NestedWatch {
             families.follow(seen, repository, &lost, &self.families, &mut now);
         }
         for planted in &self.planted {
-            planted.check(seen, held);
+            planted.check(seen, reach, held);
         }
         let unclear = now.unclear.difference(&self.known.unclear).map(|index| &index.git_dir);
         // Nobody has looked at what such an index names, at the start neither.
@@ -215,7 +219,7 @@ impl NestedWatch {
             }
         }
         for found in by_index {
-            let mut doubts = self.new_doubts(host, found);
+            let mut doubts = self.new_doubts(host, found, reach);
             if unclear.contains(&found.git_dir) {
                 doubts.push("an index that cannot be understood".to_owned());
             }
@@ -245,7 +249,7 @@ impl NestedWatch {
         }
     }
 
-    fn new_doubts(&self, host: &Host, found: &Nested) -> Vec<String> {
+    fn new_doubts(&self, host: &Host, found: &Nested, reach: Reach) -> Vec<String> {
         let before = self.open.get(&found.folder).filter(|(open, _)| open == found).map(|(_, before)| before);
         // They are sorted by folder.
         let known = self.known.found.binary_search_by(|known| known.folder.cmp(&found.folder));
@@ -255,7 +259,7 @@ impl NestedWatch {
             return Vec::new();
         }
         let is_new = |doubt: &String| !before.is_some_and(|before| before.contains(doubt));
-        doubts_about(host, found).into_iter().filter(is_new).collect()
+        doubts_about(host, found, reach).into_iter().filter(is_new).collect()
     }
 
     fn report(&self, folder: &AbsPath, dot_git: &AbsPath, doubts: Vec<String>) -> HeldReport {

@@ -12,6 +12,7 @@ use crate::policy::path::AbsPath;
 use super::doubts::{doubts_about, doubts_about_settings, listed_doubts};
 use super::held::{Held, HeldReport, REMOVE_IT};
 use super::is_there;
+use super::remotes::Reach;
 use super::repository::valid_head;
 
 /// A folder, and the repository that git saw in it at the start.
@@ -39,12 +40,12 @@ impl PlantedWatch {
     }
 
     /// Moves a new repository aside if git could run something for it. `host` may have a cache.
-    pub(super) fn check(&self, host: &Host, held: &mut Held) {
+    pub(super) fn check(&self, host: &Host, reach: Reach, held: &mut Held) {
         let Self { folder, before, was_unclear, was_bare } = self;
         let (name, doubts) = match nested::repository_in(host, folder) {
             // Mounts protect its parts, and the user may change them during the run.
             Ok(Some(found)) if before.as_ref() == Some(&found) => return self.name_bare(held),
-            Ok(Some(found)) => (".git", doubts_about(host, &found)),
+            Ok(Some(found)) => (".git", doubts_about(host, &found, reach)),
             Ok(None) if !was_bare && has_head(host, folder).unwrap_or(true) => {
                 ("HEAD", doubts_about_settings(host, folder, folder))
             }

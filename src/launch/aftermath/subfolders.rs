@@ -16,6 +16,7 @@ use super::doubts::{doubts_about, doubts_about_settings, listed_doubts};
 use super::held::{Held, HeldReport, REMOVE_IT};
 use super::nested::{Changeable, protected_parts};
 use super::planted::{has_head, is_bare};
+use super::remotes::Reach;
 
 pub(super) struct SubfoldersWatch {
     root: AbsPath,
@@ -33,13 +34,14 @@ struct SubfolderRepository {
 }
 
 impl SubfoldersWatch {
-    pub(super) fn start(host: &Host, project: &Project, families: &Families) -> Self {
+    pub(super) fn start(host: &Host, project: &Project, families: &Families, can_be_written: Changeable) -> Self {
         let own = project.repository.as_ref().map(|own| own.common_dir.clone());
         let mut watch = Self { root: project.root.clone(), own, known: BTreeMap::new() };
         let trusted = families.iter().map(|family| family.repository.common_dir.clone()).collect();
         let folders = subfolders(host, &watch.root).unwrap_or_default().into_iter().map(|(_, folder)| folder);
         for folder in folders.chain(watch.listed(families)).collect::<BTreeSet<AbsPath>>() {
-            if let Some(found) = found(host, &folder, &trusted) {
+            let reach = Reach { root: &project.root, could_be_changed: can_be_written };
+            if let Some(found) = found(host, &folder, &trusted, reach) {
                 watch.known.insert(folder, found.doubts);
             }
         }
@@ -123,7 +125,7 @@ impl SubfoldersWatch {
         trusted: &BTreeSet<AbsPath>,
         could_be_changed: Changeable,
     ) -> Vec<String> {
-        let found = found(host, folder, trusted);
+        let found = found(host, folder, trusted, Reach { root: &self.root, could_be_changed });
         let is_suspect = |found: &SubfolderRepository| found.parts.iter().any(could_be_changed);
         let mut doubts = found.filter(is_suspect).map(|found| found.doubts).unwrap_or_default();
         let before = self.known.get(folder);
@@ -134,12 +136,12 @@ impl SubfoldersWatch {
 
 /// The repository in `folder`. A worktree may share the `trusted` settings: `WorktreesWatch` looks
 /// at its git directory.
-fn found(host: &Host, folder: &AbsPath, trusted: &BTreeSet<AbsPath>) -> Option<SubfolderRepository> {
+fn found(host: &Host, folder: &AbsPath, trusted: &BTreeSet<AbsPath>, reach: Reach) -> Option<SubfolderRepository> {
     match nested::repository_in(host, folder) {
         Ok(Some(found)) => {
             let is_worktree = trusted.contains(&found.common_dir)
                 && found.git_dir.parent() == Some(found.common_dir.child("worktrees"));
-            let mut doubts = if is_worktree { Vec::new() } else { doubts_about(host, &found) };
+            let mut doubts = if is_worktree { Vec::new() } else { doubts_about(host, &found, reach) };
             // git obeys it as soon as it no longer accepts the `.git`.
             if is_bare(host, folder).unwrap_or(false) {
                 doubts.push("a bare repository beside its `.git`".to_owned());

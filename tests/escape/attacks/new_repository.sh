@@ -29,7 +29,25 @@ hide() (
     mkdir -p .git/refs/replace && echo "$head" >".git/refs/replace/$head" && echo "$head" >.git/info/grafts
 )
 hook() { mkdir -p "$1/hooks" && cp evil.sh "$1/hooks/post-checkout"; }
+# A repository of ours that somebody may push to, deep/ours.git.
+ours() { git init -q --bare deep/ours.git && cp "$evil" deep/ours.git/hooks/post-update; }
 case $1 in
+root-remotes) ours && made . && mkdir .git/remotes && printf 'URL: deep/ours.git\nPush: HEAD:refs/heads/main\n' >.git/remotes/origin ;;
+root-branches) ours && made . && mkdir -p .git/branches && echo "$PWD/deep/ours.git" >.git/branches/origin ;;
+root-url)
+    ours && made . && git remote add origin ./deep/ours.git
+    branch=$(git branch --show-current) && git config "branch.$branch.remote" origin && git config "branch.$branch.merge" "refs/heads/$branch"
+    ;;
+root-file-url) ours && made . && git remote add origin "file://$PWD/deep/ours.git" ;;
+root-push-url) ours && made . && git remote add origin https://host.invalid/x && git config remote.origin.pushurl deep/ours.git ;;
+root-branch)
+    ours && made . && branch=$(git branch --show-current)
+    git config "branch.$branch.remote" "$PWD/deep/ours.git" && git config "branch.$branch.merge" "refs/heads/$branch"
+    ;;
+home-url) mkdir -p ~/.cache && cd ~/.cache && ours && cd - && made . && git remote add origin ~/.cache/deep/ours.git ;;
+submodule-remotes) ours && made deep/sub && named deep/sub && mkdir deep/sub/.git/remotes && echo 'URL: ../ours.git' >deep/sub/.git/remotes/origin ;;
+sub-remotes) ours && mkdir sub/.git/remotes && echo 'URL: ../deep/ours.git' >sub/.git/remotes/origin ;;
+sub-url) ours && git -C sub remote add origin ../deep/ours.git ;;
 root-worktree) made . && worktree . .git/worktrees/wt ;;
 root-worktree-pointer) made . && worktree . .git/worktrees/wt && echo ../.. >.git/worktrees/wt/commondir &&
     echo "gitdir: $PWD/deep/settings" >deep/wt/.git ;;
