@@ -58,6 +58,8 @@ for_everybody!("nested-repositories,git-state":
 for_everybody!("nested-repositories":
     hiding_a_changed_file_that_git_assumes_unchanged,
     hiding_a_changed_file_that_git_does_not_look_for,
+    // SPEC R11
+    hiding_a_changed_file_in_a_split_index,
     planting_a_repository_in_a_subfolder_without_a_report,
     replacing_the_link_to_the_hooks,
     replacing_the_link_to_a_program,
@@ -188,6 +190,18 @@ fn hiding_a_changed_file_that_git_does_not_look_for(scene: &Scene) -> Verdict {
     let verdict = told(scene, "skipped", "git shows no changes of `file`");
     assert!(!scene.host(&["git", "status", "--porcelain"]).contains(" file"), "the change is hidden");
     verdict
+}
+
+/// The user has such a mark, too. The entry takes its name from the shared file.
+fn hiding_a_changed_file_in_a_split_index(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.host(&["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do echo $i >f$i; done; git add .; git commit -qm more"]);
+    scene.host(&["git", "config", "splitIndex.maxPercentChange", "100"]);
+    scene.host(&["git", "update-index", "--split-index"]);
+    scene.host(&["git", "update-index", "--skip-worktree", "f1"]);
+    let said = scene.attack("planted.sh", &["skipped"]).completed().err;
+    assert!(!scene.host(&["git", "status", "--porcelain"]).contains(" file"), "the change is hidden");
+    Verdict::broken_if(!said.contains("git shows no changes of `file`\n"), said)
 }
 
 // SPEC R11
