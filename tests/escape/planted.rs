@@ -62,6 +62,8 @@ for_everybody!("nested-repositories":
     hiding_a_changed_file_in_a_split_index,
     planting_a_repository_in_a_subfolder_without_a_report,
     replacing_the_link_to_the_hooks,
+    // SPEC R5
+    removing_the_link_to_the_repository,
     replacing_the_link_to_a_program,
     replacing_the_folder_of_the_link_to_the_hooks,
     planting_one_that_each_process_finds_elsewhere,
@@ -225,6 +227,14 @@ fn replacing_the_link_to_the_hooks(scene: &Scene) -> Verdict {
     scene.write("tools/hooks/pre-commit", "#!/bin/sh\n");
     scene.host(&["sh", "-c", "chmod 755 tools/hooks/pre-commit; rm -r .git/hooks; ln -s ../tools/hooks .git/hooks"]);
     judged(scene, &[], &["hooks-link"], &COMMIT)
+}
+
+/// Without the link, the next run does not know that the folder holds hooks.
+fn removing_the_link_to_the_repository(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.host(&["sh", "-c", "mkdir .store; mv .git .store/git; ln -s .store/git .git"]);
+    let link_back: &[&str] = &["sh", "-c", "test -L .git || ln -s .store/git .git"];
+    judged(scene, &[], &["link-removed", "hook-in-store"], &[link_back, COMMIT[0]])
 }
 
 // SPEC R5
