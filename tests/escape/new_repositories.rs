@@ -2,7 +2,7 @@
 //! subfolder, and in a repository of the user that the project's own one does not name.
 
 use crate::bare::{embedded, several_repositories};
-use crate::git::{identify, repository};
+use crate::git::{identify, repository, with_submodule};
 use crate::outcome::Verdict;
 use crate::scene::{DEFAULTS, Scene};
 
@@ -45,6 +45,8 @@ for_everybody!("nested-repositories":
     // SPEC R5
     naming_a_remote_in_the_home,
     naming_a_remote_of_a_new_submodule,
+    // SPEC R11
+    excluding_a_new_file_of_a_submodule_without_a_word,
     // SPEC R11
     naming_a_remote_of_a_clone_without_a_word,
     // SPEC R11
@@ -125,6 +127,9 @@ attacks!(judged, repository:
 attacks!(told, with_a_clone:
     naming_a_remote_of_a_clone_without_a_word = "sub-remotes", "has, since this run, remotes in `remotes`";
     naming_a_remote_of_a_clone_by_its_path_without_a_word = "sub-url", "since this run, the remote `../deep/ours.git`";
+);
+attacks!(told, with_submodule:
+    excluding_a_new_file_of_a_submodule_without_a_word = "excluded", "git does not show new files by `*` in `";
 );
 attacks!(judged, repository:
     leading_a_worktree_of_a_new_submodule_elsewhere = "submodule-worktree", IN_THE_WORKTREE;

@@ -127,6 +127,7 @@ impl NestedWatch {
         self.subfolders.finish(&self.trusted(held.host, &families), could_be_changed, held);
         self.report_hidden(&hidden, held);
         self.history.finish(&families, &|path| could_be_made(plan, path), held);
+        self.history.finish_excluded(&families, could_be_changed, held);
         git_dirs.extend(families.git_dirs().into_iter().cloned());
         git_dirs
     }

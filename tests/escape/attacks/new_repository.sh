@@ -65,6 +65,7 @@ submodule-worktree) made deep/sub && named deep/sub && worktree deep/sub deep/su
 submodule-rebase) made deep/sub && named deep/sub && rebase deep/sub ;;
 submodule-hidden) made deep/sub && named deep/sub && hide deep/sub ;;
 submodule-module) made deep/sub && named deep/sub && git init -q --bare deep/sub/.git/modules/m && hook deep/sub/.git/modules/m ;;
+excluded) echo '*' >>.git/modules/sub/info/exclude && echo evil >sub/GNUmakefile ;;
 sub-worktree) worktree sub sub/.git/worktrees/wt ;;
 clone-submodule)
     git init -q sub && git -C sub commit -q --allow-empty -m one
