@@ -59,6 +59,10 @@ for_everybody!("git-state":
     leading_a_new_submodule_to_other_objects_without_a_word,
 );
 for_everybody!("reports":
+    // SPEC P8
+    changing_a_filter_in_a_new_worktree_without_a_word,
+    // SPEC P8
+    changing_a_hook_in_a_new_worktree_without_a_word,
     // SPEC R17
     leaving_a_rebase_without_a_word,
     // SPEC R17
@@ -127,6 +131,21 @@ attacks!(judged, repository:
 attacks!(told, with_a_clone:
     naming_a_remote_of_a_clone_without_a_word = "sub-remotes", "has, since this run, remotes in `remotes`";
     naming_a_remote_of_a_clone_by_its_path_without_a_word = "sub-url", "since this run, the remote `../deep/ours.git`";
+);
+/// The settings of the user name a filter and a folder of hooks in the work tree.
+fn with_programs_in_the_tree(scene: &Scene) {
+    repository(scene);
+    scene.write("tools/clean", "#!/bin/sh\ncat\n");
+    scene.write("githooks/pre-commit", "#!/bin/sh\n");
+    scene.write(".gitattributes", "*.x filter=own\n");
+    scene.host(&["sh", "-c", "chmod 755 tools/clean githooks/pre-commit; git add .; git commit -qm tools"]);
+    scene.host(&["git", "config", "filter.own.clean", "./tools/clean %f"]);
+    scene.host(&["git", "config", "core.hooksPath", "githooks"]);
+}
+
+attacks!(told, with_programs_in_the_tree:
+    changing_a_filter_in_a_new_worktree_without_a_word = "worktree-filter", "created during the run: `deep/wt/tools/clean` (@git)";
+    changing_a_hook_in_a_new_worktree_without_a_word = "worktree-hook", "created during the run: `deep/wt/githooks/pre-commit` (@git)";
 );
 attacks!(told, with_submodule:
     excluding_a_new_file_of_a_submodule_without_a_word = "excluded", "git does not show new files by `*` in `";

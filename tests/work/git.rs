@@ -30,6 +30,7 @@ for_both!(
     repositories_that_are_made_and_worked_in_are_no_news,
     worktrees_of_submodules_are_no_news,
     repositories_in_a_folder_of_several_are_no_news,
+    a_worktree_with_the_same_programs_is_no_news,
 );
 
 const INIT: &str = "git init -q -b main; echo one >file; git add file; git commit -qm first";
@@ -523,4 +524,17 @@ fn repositories_in_a_folder_of_several_are_no_news(place: &Place) {
          git -C one gc -q; git -C one-wt commit -q --allow-empty -m second; git -C two pull -q",
     );
     silent(place, "git -C one-wt commit -q --allow-empty -m third; git -C deep/wt commit -q --allow-empty -m fourth");
+}
+
+// SPEC P8
+fn a_worktree_with_the_same_programs_is_no_news(place: &Place) {
+    outside(
+        place,
+        &format!(
+            "{INIT}; mkdir tools hooks; printf '#!/bin/sh\\n' >hooks/pre-commit; printf '#!/bin/sh\\ncat\\n' >tools/clean
+             chmod 755 hooks/pre-commit tools/clean; echo '*.x filter=own' >.gitattributes; git add .; git commit -qm tools
+             git config filter.own.clean './tools/clean %f'; git config core.hooksPath hooks"
+        ),
+    );
+    silent(place, "git worktree add -q deep/wt; cd deep/wt; echo x >a.x; git add a.x; git commit -qm second; cd ../..");
 }

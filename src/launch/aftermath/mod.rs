@@ -11,6 +11,7 @@ mod keys;
 mod links;
 mod modules;
 mod nested;
+mod new_worktrees;
 mod planted;
 mod remotes;
 mod replaced;
@@ -223,8 +224,11 @@ impl RunWatch {
     }
 
     fn report_created(&self, host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
-        let by_globs = self.created_by_globs(host, compiled);
-        let created = self.absent.iter().filter(|absent| is_there(host, &absent.path)).chain(&by_globs);
+        let mut found = self.created_by_globs(host, compiled);
+        if let Some(nested) = &self.nested {
+            found.extend(new_worktrees::created(host, &compiled.layers.project, &compiled.plan, nested.families()));
+        }
+        let created = self.absent.iter().filter(|absent| is_there(host, &absent.path)).chain(&found);
         let (aside, created): (Vec<_>, Vec<_>) = created.partition(|absent| absent.is_moved_aside);
         for AbsentPath { path, origin, .. } in aside {
             let (outcome, help) = match held::move_aside_in_place(host, path) {

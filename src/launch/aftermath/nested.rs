@@ -107,6 +107,11 @@ impl NestedWatch {
         self.git_dir_links.check(&|path| could_be_made(plan, path), closed, held);
     }
 
+    /// The repositories at the start, with their work trees.
+    pub(super) fn families(&self) -> &Families {
+        &self.families
+    }
+
     /// The git directories of all work trees at the start, wherever these are.
     pub(super) fn git_dirs(&self) -> BTreeSet<AbsPath> {
         self.families.git_dirs().into_iter().cloned().collect()

@@ -66,6 +66,8 @@ submodule-rebase) made deep/sub && named deep/sub && rebase deep/sub ;;
 submodule-hidden) made deep/sub && named deep/sub && hide deep/sub ;;
 submodule-module) made deep/sub && named deep/sub && git init -q --bare deep/sub/.git/modules/m && hook deep/sub/.git/modules/m ;;
 excluded) echo '*' >>.git/modules/sub/info/exclude && echo evil >sub/GNUmakefile ;;
+worktree-filter) git worktree add -q deep/wt && cp evil.sh deep/wt/tools/clean ;;
+worktree-hook) git worktree add -q deep/wt && cp evil.sh deep/wt/githooks/pre-commit ;;
 sub-worktree) worktree sub sub/.git/worktrees/wt ;;
 clone-submodule)
     git init -q sub && git -C sub commit -q --allow-empty -m one
