@@ -18,6 +18,8 @@ use super::nested::{Changeable, protected_parts};
 use super::planted::{has_head, is_bare};
 use super::remotes::Reach;
 
+const BARE_BESIDE: &str = "a bare repository beside its `.git`";
+
 pub(super) struct SubfoldersWatch {
     root: AbsPath,
     /// The directory with the settings of the project's repository.
@@ -88,7 +90,9 @@ impl SubfoldersWatch {
             }
         };
         for (entry, folder) in folders {
-            let doubts = self.new_doubts(host, &folder, trusted, could_be_changed);
+            let mut doubts = self.new_doubts(host, &folder, trusted, could_be_changed);
+            // `PlantedWatch` may have named it.
+            doubts.retain(|doubt| doubt != BARE_BESIDE || !held.paths.contains(&folder.child("HEAD")));
             let is_said = held.paths.contains(&folder) || held.paths.contains(&folder.child(".git"));
             if doubts.is_empty() || is_said {
                 continue;
@@ -144,7 +148,7 @@ fn found(host: &Host, folder: &AbsPath, trusted: &BTreeSet<AbsPath>, reach: Reac
             let mut doubts = if is_worktree { Vec::new() } else { doubts_about(host, &found, reach) };
             // git obeys it as soon as it no longer accepts the `.git`.
             if is_bare(host, folder).unwrap_or(false) {
-                doubts.push("a bare repository beside its `.git`".to_owned());
+                doubts.push(BARE_BESIDE.to_owned());
             }
             let parts = protected_parts(&found).into_iter().chain([".git", "HEAD"].map(|name| folder.child(name)));
             Some(SubfolderRepository { doubts, parts: parts.collect() })
@@ -161,11 +165,12 @@ fn found(host: &Host, folder: &AbsPath, trusted: &BTreeSet<AbsPath>, reach: Reac
     }
 }
 
-/// The repositories in the direct subfolders of `root`.
+/// The repositories in the direct subfolders of `root`, and in folders of the project that symlinks
+/// there lead to.
 pub(super) fn repositories(host: &Host, root: &AbsPath) -> Vec<Nested> {
-    let folders = subfolders(host, root).unwrap_or_default().into_iter();
-    let folders = folders.filter(|(entry, folder)| entry == folder).map(|(_, folder)| folder);
-    folders.filter_map(|folder| nested::repository_in(host, &folder).ok().flatten()).collect()
+    let folders = subfolders(host, root).unwrap_or_default().into_iter().map(|(_, folder)| folder);
+    let folders: BTreeSet<AbsPath> = folders.filter(|folder| folder.is_below(root)).collect();
+    folders.into_iter().filter_map(|folder| nested::repository_in(host, &folder).ok().flatten()).collect()
 }
 
 /// The entries of `root` that are folders or lead to one, each with the folder.
