@@ -4,7 +4,7 @@
 use crate::bare::{embedded, several_repositories};
 use crate::git::{identify, repository, with_submodule};
 use crate::outcome::Verdict;
-use crate::scene::{DEFAULTS, Scene};
+use crate::scene::{CANARY, DEFAULTS, Scene};
 
 for_everybody!("nested-repositories":
     // SPEC R15
@@ -55,6 +55,8 @@ for_everybody!("nested-repositories":
 for_everybody!("git-state":
     // SPEC R16
     leading_it_to_other_objects_without_a_word,
+    // SPEC R16
+    committing_a_hidden_file_without_a_word,
     // SPEC R16
     leading_a_new_submodule_to_other_objects_without_a_word,
 );
@@ -114,6 +116,15 @@ attacks!(judged, no_repository:
     replacing_the_pointer_of_a_worktree_of_it = "root-worktree-pointer", IN_THE_WORKTREE;
     planting_a_hook_of_a_submodule_of_it = "root-module", UPDATE;
 );
+fn with_a_secret(scene: &Scene) {
+    no_repository(scene);
+    scene.write(".env", format!("TOKEN={CANARY}\n"));
+}
+
+attacks!(told, with_a_secret:
+    committing_a_hidden_file_without_a_word = "root-entry", "names `.env`, hidden from the run";
+);
+
 const PUSH: &str = "git push; git push origin HEAD";
 
 attacks!(judged, no_repository:

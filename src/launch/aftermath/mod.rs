@@ -180,16 +180,16 @@ impl RunWatch {
         if let Some(git_state) = git_state {
             git_state.finish(&compiled.plan, &mut held);
         }
-        let mut git_dirs = BTreeSet::new();
+        let (mut families, mut git_dirs) = Default::default();
         // After that, because only a valid repository has an index.
         if let Some(nested) = nested {
             let plan = &compiled.plan;
             let replaced = LazyCell::new(|| replaced::all(self, host));
             let could_be_changed = |path: &AbsPath| plan.view(path) == View::HostRw || replaced.contains(path);
-            git_dirs = nested.finish(plan, &could_be_changed, &mut held);
+            (families, git_dirs) = nested.finish(plan, &could_be_changed, &mut held);
         }
         if let Some(git_state) = git_state {
-            git_state.finish_new(&git_dirs, &compiled.plan, &mut held);
+            git_state.finish_new(&families, &git_dirs, &compiled.plan, &mut held);
         }
         if !ablate::is_off(Mitigation::NestedRepositories) {
             self.agent_repositories.finish(&mut held);

@@ -117,9 +117,14 @@ impl NestedWatch {
         self.families.git_dirs().into_iter().cloned().collect()
     }
 
-    /// Returns the git directories of now, but no known ones of submodules. `could_be_changed`
-    /// tells whether the command could write a file.
-    pub(super) fn finish(&self, plan: &Plan, could_be_changed: Changeable, held: &mut Held) -> BTreeSet<AbsPath> {
+    /// Returns the repositories of now, and their git directories, but no known ones of submodules.
+    /// `could_be_changed` tells whether the command could write a file.
+    pub(super) fn finish(
+        &self,
+        plan: &Plan,
+        could_be_changed: Changeable,
+        held: &mut Held,
+    ) -> (Families, BTreeSet<AbsPath>) {
         // A `.git` may lead to where another one was just moved, so look until nothing new is
         // found.
         let (hidden, families, mut git_dirs) = loop {
@@ -134,7 +139,7 @@ impl NestedWatch {
         self.history.finish(&families, &|path| could_be_made(plan, path), held);
         self.history.finish_excluded(&families, could_be_changed, held);
         git_dirs.extend(families.git_dirs().into_iter().cloned());
-        git_dirs
+        (families, git_dirs)
     }
 
     /// The directories with the settings of repositories that existed at the start, and of new ones

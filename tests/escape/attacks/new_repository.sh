@@ -59,6 +59,7 @@ root-module)
     git -C .git/modules/sub config core.worktree ../../../sub
     hook .git/modules/sub
     ;;
+root-entry) made . && git update-index --add --cacheinfo "100644,$(git rev-parse HEAD:a),.env" ;;
 root-rebase) made . && rebase . ;;
 root-hidden) made . && hide . ;;
 submodule-worktree) made deep/sub && named deep/sub && worktree deep/sub deep/sub/.git/worktrees/wt ;;

@@ -32,6 +32,16 @@ impl Families {
         self.families.contains_key(common_dir)
     }
 
+    /// Each repository, once for each of its work trees that git's list can place.
+    pub(crate) fn repositories(&self) -> impl Iterator<Item = Repository> {
+        self.iter().flat_map(|Family { repository, work_trees }| {
+            let others = work_trees.iter().filter(|tree| tree.git_dir != repository.git_dir);
+            let others = others.filter_map(|tree| Some((tree.folder.clone()?, tree.git_dir.clone())));
+            let others = others.map(|(work_tree, git_dir)| Repository { work_tree, git_dir, ..repository.clone() });
+            others.chain([repository.clone()])
+        })
+    }
+
     /// The git directories of all work trees, and those that they share.
     pub(crate) fn git_dirs(&self) -> BTreeSet<&AbsPath> {
         let all = self.families.values().flat_map(|Family { repository, work_trees }| {
