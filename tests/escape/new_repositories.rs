@@ -13,6 +13,8 @@ for_everybody!("nested-repositories":
     replacing_the_pointer_of_a_worktree_of_it,
     // SPEC R5
     planting_a_hook_of_a_submodule_of_it,
+    // SPEC R5
+    planting_a_submodule_of_it_in_a_direct_subfolder,
     // SPEC R15
     leading_a_worktree_of_a_new_submodule_elsewhere,
     // SPEC R15
@@ -115,6 +117,7 @@ attacks!(judged, no_repository:
     leading_a_worktree_of_it_elsewhere = "root-worktree", IN_THE_WORKTREE;
     replacing_the_pointer_of_a_worktree_of_it = "root-worktree-pointer", IN_THE_WORKTREE;
     planting_a_hook_of_a_submodule_of_it = "root-module", UPDATE;
+    planting_a_submodule_of_it_in_a_direct_subfolder = "root-submodule", "git status";
 );
 fn with_a_secret(scene: &Scene) {
     no_repository(scene);

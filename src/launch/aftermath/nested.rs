@@ -261,10 +261,10 @@ impl NestedWatch {
     }
 
     fn new_doubts(&self, host: &Host, found: &Nested, reach: Reach) -> Vec<String> {
-        let before = self.open.get(&found.folder).filter(|(open, _)| open == found).map(|(_, before)| before);
+        let before = self.open.get(&found.folder).filter(|(open, _)| open.is_same(found)).map(|(_, before)| before);
         // They are sorted by folder.
         let known = self.known.found.binary_search_by(|known| known.folder.cmp(&found.folder));
-        let is_known = known.is_ok_and(|index| self.known.found.get(index) == Some(found));
+        let is_known = known.is_ok_and(|index| self.known.found.get(index).is_some_and(|known| known.is_same(found)));
         if before.is_none() && is_known {
             // Mounts protect it.
             return Vec::new();

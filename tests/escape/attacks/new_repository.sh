@@ -60,6 +60,7 @@ root-module)
     hook .git/modules/sub
     ;;
 root-entry) made . && git update-index --add --cacheinfo "100644,$(git rev-parse HEAD:a),.env" ;;
+root-submodule) made . && made sub && printf '[core]\n\tfsmonitor = %s\n' "$evil" >>sub/.git/config && named sub ;;
 root-rebase) made . && rebase . ;;
 root-hidden) made . && hide . ;;
 submodule-worktree) made deep/sub && named deep/sub && worktree deep/sub deep/sub/.git/worktrees/wt ;;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{NestedRepositories, NestedSearch, WorkTree, index, work_trees};
+use super::{FoundBy, NestedRepositories, NestedSearch, WorkTree, index, work_trees};
 use crate::host::Host;
 use crate::host::git::{Nested, Repository};
 use crate::policy::path::AbsPath;
@@ -64,7 +64,9 @@ impl Families {
         all: &mut NestedRepositories,
     ) {
         let mut search = NestedSearch { all: std::mem::take(all), ..NestedSearch::new(host) };
-        search.seen.extend(search.all.found.iter().chain(others).map(|nested| nested.folder.clone()));
+        // An index may name one that was found in a folder of several.
+        let seen = search.all.found.iter().filter(|nested| nested.found_by != FoundBy::Folder);
+        search.seen.extend(seen.map(|nested| nested.folder.clone()));
         self.indexed.extend(search.all.found.iter().map(|nested| (nested.git_dir.clone(), nested.folder.clone())));
         for repository in others.iter().flat_map(|nested| nested.repositories(host)) {
             if self.indexed.insert((repository.git_dir.clone(), repository.work_tree.clone())) {

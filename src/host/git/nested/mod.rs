@@ -67,6 +67,11 @@ pub struct Nested {
 }
 
 impl Nested {
+    /// Whether it is the repository `other`, however each was found.
+    pub(crate) fn is_same(&self, other: &Nested) -> bool {
+        *self == Nested { found_by: self.found_by, ..other.clone() }
+    }
+
     pub(crate) fn repository(&self) -> Repository {
         let Self { folder: work_tree, git_dir, common_dir, .. } = self.clone();
         Repository { work_tree, git_dir, common_dir, current_branch: None }
