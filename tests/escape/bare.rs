@@ -1,9 +1,10 @@
 //! Making git on the host see no repository in `.git`, and one of the attacker's in the project
 //! itself.
 
-use crate::git::repository;
+use crate::git::{identify, repository, with_submodule};
+use crate::nested::with_an_embedded_repository;
 use crate::outcome::Verdict;
-use crate::scene::Scene;
+use crate::scene::{DEFAULTS, Scene};
 
 macro_rules! ways {
     ($($attack:ident = $way:literal),+ $(,)?) => { $(
@@ -27,6 +28,24 @@ for_everybody!("head-restore":
     with_a_file_for_objects,
     without_refs,
     with_a_link_for_refs,
+);
+
+// In a repository inside of the project.
+for_everybody!("head-restore":
+    // SPEC R2
+    in_a_submodule,
+    in_a_submodule_without_objects,
+    // SPEC R2
+    in_one_of_several_repositories,
+    in_one_of_several_repositories_without_refs,
+    // SPEC R2
+    taking_a_submodule_apart,
+);
+for_everybody!("nested-repositories":
+    // SPEC R11
+    in_a_repository_that_nothing_names_without_a_word,
+    // SPEC R11
+    in_a_submodule_that_is_left_whole_without_a_word,
 );
 
 // Root can search and read files that no user may.
@@ -68,11 +87,64 @@ ways!(
 );
 
 fn then_look(scene: &Scene, way: &str) -> Verdict {
+    then_look_in(scene, ".", way)
+}
+
+fn then_look_in(scene: &Scene, folder: &str, way: &str) -> Verdict {
     let pwned = scene.home().join("pwned");
-    let ran = scene.attack("bare.sh", &[way]).completed();
+    let ran = scene.attack("bare.sh", &[way, folder]).completed();
     let mut said = ran.err;
-    for words in [&["git", "status"][..], &["git", "diff"], &["git", "add", "file"]] {
-        said += &scene.try_host(words).err;
+    for words in [&["status"][..], &["diff"], &["add", "file"]] {
+        said += &scene.try_host(&[&["git", "-C", folder], words].concat()).err;
     }
     Verdict::broken_if(pwned.exists(), said)
+}
+
+macro_rules! ways_in {
+    ($prepare:ident: $($attack:ident = $way:literal),+ $(,)?) => { $(
+        fn $attack(scene: &Scene) -> Verdict {
+            $prepare(scene);
+            then_look_in(scene, "sub", $way)
+        }
+    )+ };
+}
+
+ways_in!(with_an_embedded_repository: in_a_submodule = "removed", in_a_submodule_without_objects = "without-objects");
+ways_in!(several_repositories:
+    in_one_of_several_repositories = "removed",
+    in_one_of_several_repositories_without_refs = "without-refs",
+);
+
+pub fn several_repositories(scene: &Scene) {
+    scene.policy(DEFAULTS, "");
+    identify(scene);
+    embedded(scene);
+}
+
+pub fn embedded(scene: &Scene) {
+    scene.host(&["git", "init", "-q", "sub"]);
+    scene.host(&["git", "-C", "sub", "commit", "--allow-empty", "-qm", "first"]);
+}
+
+/// The user's submodule must work as before, with all of its refs.
+fn taking_a_submodule_apart(scene: &Scene) -> Verdict {
+    with_submodule(scene);
+    let before = scene.host(&["git", "-C", "sub", "for-each-ref"]);
+    let said = scene.attack("bare.sh", &["module"]).completed().err;
+    let after = scene.try_host(&["git", "-C", "sub", "for-each-ref"]).out;
+    assert!(!before.is_empty());
+    Verdict::broken_if(before != after, said)
+}
+
+fn in_a_repository_that_nothing_names_without_a_word(scene: &Scene) -> Verdict {
+    repository(scene);
+    embedded(scene);
+    let said = scene.attack("bare.sh", &["removed", "sub"]).completed().err;
+    Verdict::broken_if(!said.contains("the repository `sub` has, since this run, a bare repository beside"), said)
+}
+
+fn in_a_submodule_that_is_left_whole_without_a_word(scene: &Scene) -> Verdict {
+    with_an_embedded_repository(scene);
+    let said = scene.attack("bare.sh", &["left", "sub"]).completed().err;
+    Verdict::broken_if(!said.contains("/sub` looks like a bare repository"), said)
 }

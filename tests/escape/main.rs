@@ -35,6 +35,7 @@ mod missing;
 mod moves;
 mod namespaces;
 mod nested;
+mod new_repositories;
 mod next_run;
 mod outcome;
 mod outside;

@@ -177,7 +177,7 @@ fn with_two_levels(scene: &Scene) {
 
 /// Named by the index, and with a repository of its own; hooks are kept in the tree, and none in
 /// the repository.
-fn with_an_embedded_repository(scene: &Scene) {
+pub fn with_an_embedded_repository(scene: &Scene) {
     repository(scene);
     embed(scene);
     scene.host(&["git", "-c", "advice.addEmbeddedRepo=false", "add", "sub"]);

@@ -58,8 +58,12 @@ for_everybody!("nested-repositories,git-state":
 for_everybody!("nested-repositories":
     hiding_a_changed_file_that_git_assumes_unchanged,
     hiding_a_changed_file_that_git_does_not_look_for,
+    // SPEC R11
+    hiding_a_changed_file_in_a_split_index,
     planting_a_repository_in_a_subfolder_without_a_report,
     replacing_the_link_to_the_hooks,
+    // SPEC R5
+    removing_the_link_to_the_repository,
     replacing_the_link_to_a_program,
     replacing_the_folder_of_the_link_to_the_hooks,
     planting_a_repository_behind_a_link_into_proc,
@@ -190,6 +194,18 @@ fn hiding_a_changed_file_that_git_does_not_look_for(scene: &Scene) -> Verdict {
     verdict
 }
 
+/// The user has such a mark, too. The entry takes its name from the shared file.
+fn hiding_a_changed_file_in_a_split_index(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.host(&["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do echo $i >f$i; done; git add .; git commit -qm more"]);
+    scene.host(&["git", "config", "splitIndex.maxPercentChange", "100"]);
+    scene.host(&["git", "update-index", "--split-index"]);
+    scene.host(&["git", "update-index", "--skip-worktree", "f1"]);
+    let said = scene.attack("planted.sh", &["skipped"]).completed().err;
+    assert!(!scene.host(&["git", "status", "--porcelain"]).contains(" file"), "the change is hidden");
+    Verdict::broken_if(!said.contains("git shows no changes of `file`\n"), said)
+}
+
 // SPEC R11
 fn planting_a_repository_in_a_subfolder_without_a_report(scene: &Scene) -> Verdict {
     told(scene, "beside", "`new` is a repository since this run, and has `core.fsmonitor`")
@@ -211,6 +227,14 @@ fn replacing_the_link_to_the_hooks(scene: &Scene) -> Verdict {
     scene.write("tools/hooks/pre-commit", "#!/bin/sh\n");
     scene.host(&["sh", "-c", "chmod 755 tools/hooks/pre-commit; rm -r .git/hooks; ln -s ../tools/hooks .git/hooks"]);
     judged(scene, &[], &["hooks-link"], &COMMIT)
+}
+
+/// Without the link, the next run does not know that the folder holds hooks.
+fn removing_the_link_to_the_repository(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.host(&["sh", "-c", "mkdir .store; mv .git .store/git; ln -s .store/git .git"]);
+    let link_back: &[&str] = &["sh", "-c", "test -L .git || ln -s .store/git .git"];
+    judged(scene, &[], &["link-removed", "hook-in-store"], &[link_back, COMMIT[0]])
 }
 
 // SPEC R5

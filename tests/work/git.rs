@@ -27,6 +27,10 @@ for_both!(
     other_settings_stay_with_the_project,
     a_submodule_that_is_there_is_updated,
     a_list_of_sparse_checkout_stays_with_the_project,
+    repositories_that_are_made_and_worked_in_are_no_news,
+    worktrees_of_submodules_are_no_news,
+    repositories_in_a_folder_of_several_are_no_news,
+    a_worktree_with_the_same_programs_is_no_news,
 );
 
 const INIT: &str = "git init -q -b main; echo one >file; git add file; git commit -qm first";
@@ -464,4 +468,73 @@ fn a_list_of_sparse_checkout_stays_with_the_project(place: &Place) {
         "test \"$(git config --worktree core.sparseCheckout)\" = true; git sparse-checkout disable; test -e b/b",
     );
     assert_eq!(outside(place, "test ! -e .git/config.worktree; git status -s"), "");
+}
+
+/// Runs a script inside, and compares the report with an empty one.
+#[track_caller]
+fn silent(place: &Place, script: &str) {
+    let output = output_inside(place, &format!("exec 2>errors; {script}; rm errors"));
+    let errors = std::fs::read_to_string(place.project().join("errors")).unwrap_or_default();
+    assert!(output.status.success(), "{output:?}: {errors}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+// SPEC R5, R11, R15
+fn repositories_that_are_made_and_worked_in_are_no_news(place: &Place) {
+    silent(
+        place,
+        &format!(
+            "git init -q library; git -C library commit -q --allow-empty -m first; {INIT}
+             git worktree add -q wt -b one; git worktree add -q deep/wt -b two
+             git clone -q --depth 1 \"file://$PWD/library\" clone
+             git -C clone worktree add -q ../clone-wt; git -C clone worktree add -q ../deep/clone-wt -b three
+             git -C wt commit -q --allow-empty -m second; echo two >file; git stash -q; git stash pop -q
+             git commit -qam third; git rebase -q one; git gc -q; git worktree remove deep/wt"
+        ),
+    );
+}
+
+// SPEC R5, R15
+fn worktrees_of_submodules_are_no_news(place: &Place) {
+    outside(place, "git init -q ../library; git -C ../library commit -q --allow-empty -m first");
+    outside(
+        place,
+        &format!(
+            "{INIT}; git -c protocol.file.allow=always submodule --quiet add \"$PWD/../library\" sub; git commit -qm sub"
+        ),
+    );
+    let update = "git -c protocol.file.allow=always submodule --quiet update --init";
+    silent(
+        place,
+        &format!(
+            "git worktree add -q deep/wt; cd deep/wt; {update}; cd ../..
+             git -C sub worktree add -q ../sub-wt; git -C sub worktree add -q ../deep/sub-wt -b three
+             git -C sub commit -q --allow-empty -m second; git commit -qam third"
+        ),
+    );
+    silent(place, "cd deep/wt/sub; git commit -q --allow-empty -m fourth; cd ../../..; git -C sub gc -q");
+}
+
+// SPEC R5, R15
+fn repositories_in_a_folder_of_several_are_no_news(place: &Place) {
+    outside(place, "git init -q -b main one; git -C one commit -q --allow-empty -m first");
+    silent(
+        place,
+        "git -C one worktree add -q ../one-wt; git -C one worktree add -q ../deep/wt -b two; git clone -q one two
+         git -C one gc -q; git -C one-wt commit -q --allow-empty -m second; git -C two pull -q",
+    );
+    silent(place, "git -C one-wt commit -q --allow-empty -m third; git -C deep/wt commit -q --allow-empty -m fourth");
+}
+
+// SPEC P8
+fn a_worktree_with_the_same_programs_is_no_news(place: &Place) {
+    outside(
+        place,
+        &format!(
+            "{INIT}; mkdir tools hooks; printf '#!/bin/sh\\n' >hooks/pre-commit; printf '#!/bin/sh\\ncat\\n' >tools/clean
+             chmod 755 hooks/pre-commit tools/clean; echo '*.x filter=own' >.gitattributes; git add .; git commit -qm tools
+             git config filter.own.clean './tools/clean %f'; git config core.hooksPath hooks"
+        ),
+    );
+    silent(place, "git worktree add -q deep/wt; cd deep/wt; echo x >a.x; git add a.x; git commit -qm second; cd ../..");
 }

@@ -4,6 +4,7 @@
 //! and a damaged entry cannot match the content of a file.
 
 mod claims;
+mod split;
 
 use std::ffi::CStr;
 use std::io;
@@ -58,7 +59,7 @@ pub(crate) struct IndexedSubmodules {
 }
 
 impl IndexedSubmodules {
-    fn add(&mut self, index: &Index, name_all: bool, on_hidden: &mut dyn FnMut(&[u8])) {
+    fn add(&mut self, index: &Index, name_all: bool) {
         for entry in &index.entries {
             let name = index.name_of(entry);
             if name_all || entry.mode & FILE_TYPE == SUBMODULE {
@@ -66,8 +67,6 @@ impl IndexedSubmodules {
             }
             if entry.mode & FILE_TYPE == FOLDER {
                 self.folders.push(name.to_vec());
-            } else if entry.is_hidden {
-                on_hidden(name);
             }
         }
     }
@@ -90,15 +89,21 @@ pub(crate) fn submodules(
     let Some(hash_kind) = HashKind::of(host, common_dir)? else { return Ok(None) };
     let part = |bytes| Index::parse_part(bytes, hash_kind).filter(Index::has_true_tables);
     let Some(index) = part(bytes) else { return Ok(None) };
-    found.add(&index, false, on_hidden);
+    found.add(&index, false);
     if let Some(shared) = index.shared_file() {
         let bytes = host.read_git_file(&git_dir.child(shared), LARGEST_INDEX)?;
         let Some(shared) = bytes.and_then(part) else { return Ok(None) };
+        if index.hidden_in_split(&shared, on_hidden).is_none() {
+            return Ok(None);
+        }
         // An entry without a name replaces one in the shared file. A bitmap says which one. This
         // code assumes that it can be any of them.
         let replaces = found.names.iter().any(Vec::is_empty);
-        found.add(&shared, replaces, on_hidden);
+        found.add(&shared, replaces);
         found.names.retain(|name| !name.is_empty());
+    } else {
+        let hidden = index.entries.iter().filter(|entry| entry.hides_a_file());
+        hidden.for_each(|entry| on_hidden(index.name_of(entry)));
     }
     Ok(Some(found))
 }
@@ -190,11 +195,16 @@ struct IndexEntry {
     mode: u32,
     stage: u16,
     extended_flags: u16,
-    /// git shows no change of this file.
+    /// Whether it has one of the marks by which git shows no change.
     is_hidden: bool,
 }
 
 impl IndexEntry {
+    /// Whether git shows no change of this file.
+    fn hides_a_file(&self) -> bool {
+        self.is_hidden && self.mode & FILE_TYPE != FOLDER
+    }
+
     /// Whether this is a regular file, merged, and meant to be in the work tree.
     fn is_plain(&self) -> bool {
         let is_elsewhere = self.extended_flags & (SKIP_WORKTREE | INTENT_TO_ADD) != 0;

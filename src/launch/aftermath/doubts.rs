@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use crate::host::Host;
 use crate::host::git::Nested;
 use crate::host::git::config::{self, ConfigEntry};
 use crate::host::git::nested::{DotGit, can_be_mounted};
 use crate::host::git::{read_path, read_small};
+use crate::host::{Host, is_absent};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Mitigation};
 
 use super::git_dir_links;
 use super::git_state;
 use super::links::OBEYED;
+use super::remotes::{self, Reach};
 
 /// The number of doubts in one sentence.
 const MOST_NAMED: usize = 5;
@@ -25,8 +26,9 @@ pub(super) fn listed_doubts(doubts: Vec<String>) -> String {
     super::held::shortened(doubts, MOST_NAMED)
 }
 
-pub(super) fn doubts_about(host: &Host, found: &Nested) -> Vec<String> {
+pub(super) fn doubts_about(host: &Host, found: &Nested, reach: Reach) -> Vec<String> {
     let mut doubts = doubts_about_settings(host, &found.git_dir, &found.common_dir);
+    doubts.extend(remotes::doubts(host, found, reach));
     if found.form == DotGit::Link {
         doubts.push("a symlink in the place of `.git`".to_owned());
     }
@@ -76,6 +78,14 @@ pub(super) fn doubts_about_settings(host: &Host, git_dir: &AbsPath, common_dir: 
         Ok(hooks) if hooks.iter().all(|hook| hook.name.as_encoded_bytes().ends_with(b".sample")) => {}
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Ok(_) | Err(_) => doubts.push("hooks".to_owned()),
+    }
+    // git reads remotes from there, and writes none.
+    for name in ["remotes", "branches"] {
+        match host.read_dir(&common_dir.child(name)) {
+            Ok(entries) if entries.is_empty() => {}
+            Err(e) if is_absent(&e) => {}
+            Ok(_) | Err(_) => doubts.push(format!("remotes in `{name}`")),
+        }
     }
     doubts
 }

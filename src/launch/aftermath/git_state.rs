@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::compile::layers::Project;
 use crate::compile::plan::{Plan, View};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::host::git::nested::{self, common_dir_of};
+use crate::host::git::nested::{self, Families, common_dir_of};
 use crate::host::git::{Nested, Repository, index};
 use crate::host::identity::Identity;
 use crate::host::long_path::LONGEST_SEARCHED;
@@ -44,18 +44,18 @@ pub(super) struct GitStateWatch {
     /// The git directories at the start. Some lie in others.
     git_dirs: Vec<AbsPath>,
     before: Found,
+    /// The paths that the run cannot see.
+    hidden: Vec<AbsPath>,
     /// The indexes of known work trees. `nested` handles indexes that cannot be read.
     indexes: Vec<HiddenEntries>,
 }
 
 impl GitStateWatch {
-    /// `hidden` are the paths that the run cannot see.
-    pub(super) fn start(host: &Host, project: &Project, hidden: &[AbsPath]) -> Self {
+    /// `git_dirs` are those of all work trees, and `hidden` the paths that the run cannot see.
+    pub(super) fn start(host: &Host, project: &Project, mut git_dirs: BTreeSet<AbsPath>, hidden: &[AbsPath]) -> Self {
         let known = &project.git_nested;
-        let own = project.repository.iter().flat_map(|own| [&own.git_dir, &own.common_dir]);
-        let nested = known.found.iter().flat_map(|found| [&found.git_dir, &found.common_dir]);
-        let git_dirs: BTreeSet<&AbsPath> = own.chain(nested).chain(&known.kept_within).collect();
-        let git_dirs: Vec<AbsPath> = git_dirs.into_iter().cloned().collect();
+        git_dirs.extend(known.kept_within.iter().cloned());
+        let git_dirs: Vec<AbsPath> = git_dirs.into_iter().collect();
         let before = search(host, &git_dirs);
         let mut repositories: Vec<Repository> = known.found.iter().flat_map(|found| found.repositories(host)).collect();
         if let Some(own) = &project.repository {
@@ -65,7 +65,8 @@ impl GitStateWatch {
             repositories.extend(others.map(|(work_tree, git_dir)| Repository { work_tree, git_dir, ..own.clone() }));
         }
         let indexes = repositories.into_iter().map(|repository| HiddenEntries::start(host, repository, hidden));
-        Self { root: project.root.clone(), git_dirs, before, indexes: indexes.collect() }
+        let indexes = indexes.collect();
+        Self { root: project.root.clone(), git_dirs, before, hidden: hidden.to_vec(), indexes }
     }
 
     pub(super) fn facts(&mut self, facts: &mut Facts<'_>) {
@@ -79,13 +80,29 @@ impl GitStateWatch {
 
     /// Moves aside or reports the files by which the command could mislead git.
     pub(super) fn finish(&self, plan: &Plan, held: &mut Held) {
-        let now = search(held.host, &self.git_dirs);
+        self.check(search(held.host, &self.git_dirs), &[], plan, held);
+    }
+
+    /// Does so in the git directories that did not exist at the start. `families` are the
+    /// repositories of now.
+    pub(super) fn finish_new(&self, families: &Families, git_dirs: &BTreeSet<AbsPath>, plan: &Plan, held: &mut Held) {
+        let is_known = |git_dir: &AbsPath| self.git_dirs.binary_search(git_dir).is_ok();
+        let is_new = |git_dir: &AbsPath| !git_dir.ancestors().any(|around| is_known(&around));
+        let new: Vec<AbsPath> = git_dirs.iter().filter(|git_dir| is_new(git_dir)).cloned().collect();
+        let repositories = families.repositories().filter(|repository| is_new(&repository.git_dir));
+        let indexes: Vec<HiddenEntries> =
+            repositories.map(|repository| HiddenEntries::of(held.host, repository, &self.hidden)).collect();
+        self.check(search(held.host, &new), &indexes, plan, held);
+    }
+
+    /// `indexes` are those of work trees that the run has made.
+    fn check(&self, now: Found, indexes: &[HiddenEntries], plan: &Plan, held: &mut Held) {
         let can_be_written = |path: &AbsPath| plan.view_around(path) == View::HostRw;
         for (git_dir, stamps) in &now.indexes {
             let index = git_dir.child("index");
             if can_be_written(&index)
                 && let Some(report) =
-                    self.judge(held.host, plan, git_dir, self.before.indexes.get(git_dir) == Some(stamps))
+                    self.judge(held.host, plan, git_dir, indexes, self.before.indexes.get(git_dir) == Some(stamps))
             {
                 held.hold(&index, report);
             }
@@ -102,7 +119,14 @@ impl GitStateWatch {
     }
 
     /// The reason to move the index of `git_dir` aside.
-    fn judge(&self, host: &Host, plan: &Plan, git_dir: &AbsPath, is_as_before: bool) -> Option<HeldReport> {
+    fn judge(
+        &self,
+        host: &Host,
+        plan: &Plan,
+        git_dir: &AbsPath,
+        indexes: &[HiddenEntries],
+        is_as_before: bool,
+    ) -> Option<HeldReport> {
         let index = git_dir.child("index");
         let report = |finding: String, help_if_moved| HeldReport {
             finding,
@@ -110,7 +134,7 @@ impl GitStateWatch {
             help_if_moved,
             help_if_not: REMOVE_INDEX,
         };
-        let known = || self.indexes.iter().filter(|known| known.repository.git_dir == *git_dir);
+        let known = || self.indexes.iter().chain(indexes).filter(|known| known.repository.git_dir == *git_dir);
         let common_dir = common_dir_of(host, git_dir).unwrap_or_else(|_| git_dir.clone());
         let Ok(Some(parts)) = index::parts(host, git_dir, &common_dir) else {
             let is_new = !is_as_before && known().next().is_none();
@@ -215,19 +239,24 @@ struct HiddenEntries {
 
 impl HiddenEntries {
     fn start(host: &Host, repository: Repository, hidden_paths: &[AbsPath]) -> Self {
-        let names = hidden_paths.iter().filter_map(|path| path.relative_to(&repository.work_tree));
-        let hidden: HashSet<Vec<u8>> = names.map(|name| name.as_os_str().as_bytes().to_vec()).collect();
-        let inside = |path: &&AbsPath| path.is_below(&repository.work_tree);
-        let identities =
-            hidden_paths.iter().filter(inside).filter_map(|path| Some((path.clone(), identity(host, path)?)));
-        let identities = identities.collect();
-        let mut watch = Self { repository, hidden, before: Some(BTreeSet::new()), identities };
+        let mut watch = Self::of(host, repository, hidden_paths);
         if !watch.hidden.is_empty() {
             let Repository { git_dir, common_dir, .. } = &watch.repository;
             let parts = index::parts(host, git_dir, common_dir).ok().flatten();
             watch.before = parts.map(|parts| watch.entries(&parts).collect());
         }
         watch
+    }
+
+    /// The hidden entries of an index that had no entries at the start.
+    fn of(host: &Host, repository: Repository, hidden_paths: &[AbsPath]) -> Self {
+        let names = hidden_paths.iter().filter_map(|path| path.relative_to(&repository.work_tree));
+        let hidden: HashSet<Vec<u8>> = names.map(|name| name.as_os_str().as_bytes().to_vec()).collect();
+        let inside = |path: &&AbsPath| path.is_below(&repository.work_tree);
+        let identities =
+            hidden_paths.iter().filter(inside).filter_map(|path| Some((path.clone(), identity(host, path)?)));
+        let identities = identities.collect();
+        Self { repository, hidden, before: Some(BTreeSet::new()), identities }
     }
 
     /// The entries in `parts` that are a hidden file, or lie in a hidden folder, under a new name:

@@ -1,48 +1,89 @@
-//! Marks in a repository that make git show another history than its commits have: replaced
-//! objects, grafts, and commits without parents.
+//! Marks in a repository that make git show another history than its commits have (replaced
+//! objects, grafts, and commits without parents), and files that it does not show.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
-use crate::compile::layers::Project;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::host::git::nested::Families;
 use crate::host::{Host, is_absent};
-use crate::policy::path::AbsPath;
+use crate::policy::path::{AbsPath, escape_for_display};
 
 use super::held::{self, Held};
+use super::nested::Changeable;
 use super::overlap::Facts;
 
 /// A repository with some hundred thousand packed refs.
 const LARGEST: u64 = 64 << 20;
 const REPLACE: &str = "refs/replace/";
+const EXCLUDE: &str = "info/exclude";
+const SHALLOW: &str = "shallow";
 /// The number of marks in one sentence.
 const MOST_NAMED: usize = 5;
 
 pub(super) struct HistoryWatch {
     /// The repositories, and their marks at the start.
     known: BTreeMap<AbsPath, BTreeSet<Mark>>,
+    /// The patterns of files that `git status` does not show, by the lists that hold them.
+    excluded: BTreeMap<AbsPath, BTreeSet<Vec<u8>>>,
 }
 
 /// The name of a file or ref, and a commit in it.
 type Mark = (String, Vec<u8>);
 
 impl HistoryWatch {
-    pub(super) fn start(host: &Host, project: &Project) -> Self {
-        let own = project.repository.iter().map(|own| &own.common_dir);
-        let all = own.chain(project.git_nested.found.iter().map(|found| &found.common_dir));
-        let all: BTreeSet<&AbsPath> = all.collect();
-        Self { known: all.into_iter().map(|common_dir| (common_dir.clone(), marks(host, common_dir))).collect() }
+    pub(super) fn start(host: &Host, families: &Families) -> Self {
+        let all = families.iter().map(|family| family.repository.common_dir.clone());
+        let (mut known, mut excluded) = (BTreeMap::new(), BTreeMap::new());
+        for common_dir in all {
+            let list = common_dir.join(EXCLUDE);
+            excluded.insert(list.clone(), patterns(host, &list));
+            known.insert(common_dir.clone(), marks(host, &common_dir));
+        }
+        Self { known, excluded }
     }
 
     pub(super) fn facts(&mut self, facts: &mut Facts<'_>) {
         for (common_dir, marks) in &mut self.known {
             marks.retain(|(name, commit)| facts.keep("history", common_dir, [name.as_bytes(), b"\0", commit].concat()));
         }
+        for (list, patterns) in &mut self.excluded {
+            patterns.retain(|line| facts.keep("excluded", list, line));
+        }
     }
 
-    pub(super) fn finish(&self, held: &mut Held) {
-        for (common_dir, before) in &self.known {
-            let now = marks(held.host, common_dir);
-            let new: BTreeSet<&str> = now.difference(before).map(|(name, _)| name.as_str()).collect();
+    /// Reports patterns that are new in a list that the command could write.
+    pub(super) fn finish_excluded(&self, now: &Families, could_be_changed: Changeable, held: &mut Held) {
+        let lists = now.iter().map(|family| family.repository.common_dir.join(EXCLUDE));
+        for list in lists.filter(could_be_changed) {
+            let none = BTreeSet::new();
+            let before = self.excluded.get(&list).unwrap_or(&none);
+            let new = patterns(held.host, &list);
+            let new: Vec<String> = new
+                .difference(before)
+                .map(|line| format!("`{}`", escape_for_display(OsStr::from_bytes(line))))
+                .collect();
+            if !new.is_empty() {
+                let names = held::shortened(new, MOST_NAMED);
+                let message = format!("since this run git does not show new files by {names} in `{list}`");
+                let help = "`git status --ignored` shows them; remove the lines if they are not yours";
+                held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths([list]).help(help));
+            }
+        }
+    }
+
+    pub(super) fn finish(&self, now: &Families, can_be_written: &impl Fn(&AbsPath) -> bool, held: &mut Held) {
+        let new = now.iter().map(|family| &family.repository.common_dir);
+        let new = new.filter(|path| !self.known.contains_key(*path) && can_be_written(&path.child("refs")));
+        for common_dir in self.known.keys().chain(new) {
+            let before = self.known.get(common_dir);
+            let mut now = marks(held.host, common_dir);
+            // `git clone --depth` and `git submodule add --depth` make it.
+            now.retain(|mark| {
+                before.is_some_and(|before| !before.contains(mark)) || before.is_none() && mark.0 != SHALLOW
+            });
+            let new: BTreeSet<&str> = now.iter().map(|(name, _)| name.as_str()).collect();
             if new.is_empty() {
                 continue;
             }
@@ -52,6 +93,14 @@ impl HistoryWatch {
             held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths([common_dir.clone()]).help(help));
         }
     }
+}
+
+/// The lines of a list that are no comments. A list that cannot be read is one line.
+fn patterns(host: &Host, list: &AbsPath) -> BTreeSet<Vec<u8>> {
+    let text = host.read_regular(list, LARGEST).map(Option::unwrap_or_default);
+    let text = text.unwrap_or_else(|e| e.kind().to_string().into_bytes());
+    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    lines.filter(|line| !line.starts_with(b"#")).map(<[u8]>::to_vec).collect()
 }
 
 fn marks(host: &Host, common_dir: &AbsPath) -> BTreeSet<Mark> {
@@ -66,7 +115,7 @@ fn marks(host: &Host, common_dir: &AbsPath) -> BTreeSet<Mark> {
         }
         Err(e) => marks.extend([(file.to_owned(), e.kind().to_string().into_bytes())]),
     };
-    for file in ["info/grafts", "shallow"] {
+    for file in ["info/grafts", SHALLOW] {
         add(file, &|_| Some(file.to_owned()));
     }
     match host.read_dir(&common_dir.join(REPLACE)) {

@@ -9,11 +9,12 @@ use rustix::fs::FileType;
 
 use crate::compile::Compiled;
 use crate::compile::resolve::Match;
-use crate::diagnostic::reason;
+use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{Host, OpenDir, is_transient};
 use crate::policy::path::{AbsPath, escape_for_display};
 
 use super::held::{Held, HeldReport, REMOVE_IT};
+use super::is_there;
 
 /// The parts of a git directory that git obeys.
 pub(super) const OBEYED: [&str; 7] =
@@ -22,6 +23,9 @@ pub(super) const OBEYED: [&str; 7] =
 pub(super) struct LinksWatch {
     /// Each link and its target.
     links: Vec<(AbsPath, OsString)>,
+    /// Those in the place of a `.git`. If one is gone, the next run protects nothing of the
+    /// repository.
+    dot_gits: BTreeSet<AbsPath>,
     /// A path that could not be examined at the start, with the reason.
     pub(super) unclear: Option<String>,
 }
@@ -49,6 +53,10 @@ impl LinksWatch {
                 Err(e) => note(&place, &e),
             }
         }
+        let folders = project.repository.iter().map(|own| &own.work_tree);
+        let folders = folders.chain(project.git_nested.found.iter().map(|found| &found.folder));
+        let dot_gits: BTreeSet<AbsPath> = folders.map(|folder| folder.child(".git")).collect();
+        links.extend(dot_gits.iter().cloned());
         let mut watched = Vec::new();
         for link in links.into_iter().filter(can_be_replaced) {
             match target_of(host, &link) {
@@ -56,18 +64,29 @@ impl LinksWatch {
                 Err(e) => note(&link, &e),
             }
         }
-        Self { links: watched, unclear }
+        Self { links: watched, dot_gits, unclear }
     }
 
     /// Moves aside the file in the place of a link, and makes the link anew. A link that is gone
     /// leads git to nothing.
     pub(super) fn check(&self, held: &mut Held) {
         for (link, target) in &self.links {
-            let Some(place) = replaced(held.host, link, target) else { continue };
+            let shown = escape_for_display(target);
+            let Some(place) = replaced(held.host, link, target) else {
+                if self.dot_gits.contains(link) && !is_there(held.host, link) && held.paths.insert(link.clone()) {
+                    let outcome = match make_again(held.host, link, target) {
+                        Ok(()) => "is made again".to_owned(),
+                        Err(e) => format!("cannot be made again: {}", reason(&e)),
+                    };
+                    let message = format!("the run removed the link `{link}` to `{shown}`, which {outcome}");
+                    let help = "without it, the next run protects no hooks and settings of that repository";
+                    held.said.push(Diagnostic::new(Code::RepositoryRepaired, message).paths([link.clone()]).help(help));
+                }
+                continue;
+            };
             if held.paths.contains(&place) {
                 continue;
             }
-            let shown = escape_for_display(target);
             let report = HeldReport {
                 finding: format!("`{link}` led git to `{shown}`, and was replaced during this run"),
                 subject: if place == *link { "the entry in its place".to_owned() } else { format!("`{place}`") },
@@ -78,7 +97,7 @@ impl LinksWatch {
             if place != *link {
                 continue;
             }
-            let made = OpenDir::parent_of(held.host, link).and_then(|(folder, name)| folder.make_link(name, target));
+            let made = make_again(held.host, link, target);
             let is_back = matches!(target_of(held.host, link), Ok(Some(now)) if now == *target);
             match made {
                 Err(e) if !is_back => held.say(
@@ -90,6 +109,12 @@ impl LinksWatch {
             }
         }
     }
+}
+
+fn make_again(host: &Host, link: &AbsPath, target: &OsStr) -> io::Result<()> {
+    let (folder, name) = OpenDir::parent_of(host, link)?;
+    super::make_writable(&folder)?;
+    folder.make_link(name, target)
 }
 
 const LINK_IS_BACK: &str = "look at the file or folder that the run has put in its place; the link is made again, \
@@ -132,7 +157,8 @@ mod tests {
         // The kernel makes no link with an empty target.
         let links = vec![(AbsPath::root().child("hooks"), OsString::new())];
         let mut said = Diagnostics::default();
-        LinksWatch { links, unclear: None }.check(&mut Held { host: &host, said: &mut said, paths: BTreeSet::new() });
+        let watch = LinksWatch { links, dot_gits: BTreeSet::new(), unclear: None };
+        watch.check(&mut Held { host: &host, said: &mut said, paths: BTreeSet::new() });
         let messages: Vec<&str> = said.iter().map(|finding| finding.message.as_str()).collect();
         assert!(messages[0].ends_with("the entry in its place is `/hooks.held` now"), "{messages:?}");
         let expected = "the link `/hooks` to `` cannot be made again: no such file or directory";

@@ -11,8 +11,10 @@ mod keys;
 mod links;
 mod modules;
 mod nested;
+mod new_worktrees;
 mod overlap;
 mod planted;
+mod remotes;
 mod replaced;
 mod repository;
 mod stale;
@@ -76,7 +78,7 @@ pub struct RunWatch {
     /// then.
     pub(super) unclear: Option<String>,
     keys: Vec<KeyWatch>,
-    repository: Option<RepositoryWatch>,
+    repository: RepositoryWatch,
     nested: Option<NestedWatch>,
     agent_repositories: AgentRepositories,
     git_state: Option<GitStateWatch>,
@@ -125,13 +127,15 @@ impl RunWatch {
                 FileUse::ReadOnly { .. } => {}
             }
         }
-        let repository = project.repository.as_ref().filter(|repository| is_open(&repository.git_dir.child("HEAD")));
+        let repository = RepositoryWatch::start(host, project, is_open);
         let watches_nested = compiled.policy.presets.contains_key("git");
-        let nested = watches_nested.then(|| NestedWatch::start(host, compiled, can_be_written, is_open));
+        let nested = watches_nested.then(|| NestedWatch::start(host, compiled, &can_be_written, is_open));
+        let git_dirs = nested.as_ref().map(NestedWatch::git_dirs).unwrap_or_default();
         let git_state = watches_nested.then(|| {
             let hidden = compiled.decisions.iter().filter(|(_, decision)| decision.access == Access::Exclude);
             let hidden = hidden.filter(|(path, _)| !is_placeholder(path) && is_there(host, path));
-            GitStateWatch::start(host, project, &hidden.map(|(path, _)| path.clone()).collect::<Vec<_>>())
+            let hidden: Vec<AbsPath> = hidden.map(|(path, _)| path.clone()).collect();
+            GitStateWatch::start(host, project, git_dirs.clone(), &hidden)
         });
         let unclear = unclear.or_else(|| nested.as_ref().and_then(NestedWatch::unclear).cloned());
         let mut watch = Self {
@@ -141,24 +145,23 @@ impl RunWatch {
             gaps: BTreeMap::new(),
             unclear,
             keys,
-            repository: repository
-                .map(|repository| RepositoryWatch::start(host, repository, &project.git_nested.kept_within)),
+            repository,
             nested,
             agent_repositories: AgentRepositories::start(host, compiled),
             git_state,
             stale,
-            unfinished: UnfinishedWatch::start(host, project),
+            unfinished: UnfinishedWatch::start(host, project, git_dirs),
             overlap: Overlap::default(),
         };
         let mut known = HashSet::new();
-        watch.facts(host, &mut Facts::Note(&mut known));
+        watch.facts(host, &can_be_written, &mut Facts::Note(&mut known));
         watch.overlap = Overlap::start(host, compiled, known);
         watch
     }
 
     /// Passes on each fact that was known at the start, and forgets those that do not stay known.
-    fn facts(&mut self, host: &Host, facts: &mut Facts<'_>) {
-        self.nested.iter_mut().for_each(|nested| nested.facts(host, facts));
+    fn facts(&mut self, host: &Host, can_be_written: nested::Changeable, facts: &mut Facts<'_>) {
+        self.nested.iter_mut().for_each(|nested| nested.facts(host, can_be_written, facts));
         self.git_state.iter_mut().for_each(|git_state| git_state.facts(facts));
         self.unfinished.facts(facts);
         self.agent_repositories.facts(facts);
@@ -168,7 +171,8 @@ impl RunWatch {
     pub fn finish(&mut self, host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
         let ended = self.overlap.end();
         if !ended.is_empty() {
-            self.facts(host, &mut Facts::Keep(&ended));
+            let can_be_written = |path: &AbsPath| compiled.plan.view(path) == View::HostRw;
+            self.facts(host, &can_be_written, &mut Facts::Keep(&ended));
         }
         self.end_consent(host, compiled, said);
         if !ablate::is_off(Mitigation::Reports) {
@@ -188,27 +192,32 @@ impl RunWatch {
             if let Some(nested) = nested {
                 nested.move_links_aside(&compiled.plan, closed, &mut held);
             }
-            let repository = self.repository.as_ref().filter(|_| !ablate::is_off(Mitigation::HeadRestore));
-            if let Some(repository) = repository.filter(|_| closed != Closed::All || held.paths.len() > before) {
-                repository.finish(host, held.said);
+            let is_due = closed != Closed::All || held.paths.len() > before;
+            if is_due && !ablate::is_off(Mitigation::HeadRestore) {
+                self.repository.finish(host, held.said);
             }
         }
-        if let Some(git_state) = self.git_state.as_ref().filter(|_| !ablate::is_off(Mitigation::GitState)) {
+        let git_state = self.git_state.as_ref().filter(|_| !ablate::is_off(Mitigation::GitState));
+        if let Some(git_state) = git_state {
             git_state.finish(&compiled.plan, &mut held);
         }
+        let (mut families, mut git_dirs) = Default::default();
         // After that, because only a valid repository has an index.
         if let Some(nested) = nested {
             let plan = &compiled.plan;
             let replaced = LazyCell::new(|| replaced::all(self, host));
             let could_be_changed = |path: &AbsPath| plan.view(path) == View::HostRw || replaced.contains(path);
-            nested.finish(plan, &could_be_changed, &mut held);
+            (families, git_dirs) = nested.finish(plan, &could_be_changed, &mut held);
+        }
+        if let Some(git_state) = git_state {
+            git_state.finish_new(&families, &git_dirs, &compiled.plan, &mut held);
         }
         if !ablate::is_off(Mitigation::NestedRepositories) {
             self.agent_repositories.finish(&mut held);
         }
         // A closed repository is open again by now.
         if !ablate::is_off(Mitigation::Reports) {
-            self.unfinished.finish(host, said);
+            self.unfinished.finish(host, &compiled.plan, &git_dirs, said);
         }
     }
 
@@ -237,8 +246,11 @@ impl RunWatch {
     }
 
     fn report_created(&self, host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
-        let by_globs = self.created_by_globs(host, compiled);
-        let created = self.absent.iter().filter(|absent| is_there(host, &absent.path)).chain(&by_globs);
+        let mut found = self.created_by_globs(host, compiled);
+        if let Some(nested) = &self.nested {
+            found.extend(new_worktrees::created(host, &compiled.layers.project, &compiled.plan, nested.families()));
+        }
+        let created = self.absent.iter().filter(|absent| is_there(host, &absent.path)).chain(&found);
         let (aside, created): (Vec<_>, Vec<_>) = created.partition(|absent| absent.is_moved_aside);
         for AbsentPath { path, origin, .. } in aside {
             let (outcome, help) = match held::move_aside_in_place(host, path) {

@@ -1,10 +1,10 @@
 //! Git directories of submodules that are not checked out. git does not enter them by itself, but
 //! `git submodule update` uses an existing one, with its hooks and settings, instead of cloning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 
-use crate::host::git::Repository;
+use crate::host::git::nested::{Families, Family};
 use crate::host::long_path::LONGEST_SEARCHED;
 use crate::host::{FileKind, Host};
 use crate::policy::path::AbsPath;
@@ -12,6 +12,7 @@ use crate::policy::path::AbsPath;
 use super::doubts::{doubts_about_settings, listed_doubts};
 use super::held::{Held, HeldReport};
 use super::overlap::{Facts, keep_doubts};
+use super::worktrees;
 
 /// No repository has so many folders there; a deeper tree is not searched to its end.
 const MOST_FOLDERS: usize = 10_000;
@@ -23,33 +24,35 @@ pub(super) const NOT_ENTERED: [&str; 6] = ["objects", "refs", "logs", "hooks", "
 const CLOSED: &str = "content that cannot be examined";
 
 pub(super) struct ModulesWatch {
-    /// The git directories of the project's repository.
-    git_dirs: Vec<AbsPath>,
     /// The git directories at the start, and the doubts about each.
     known: BTreeMap<AbsPath, Vec<String>>,
 }
 
 impl ModulesWatch {
-    pub(super) fn start(host: &Host, repository: Option<&Repository>) -> Self {
-        let git_dirs = repository.map(|repository| [&repository.common_dir, &repository.git_dir]);
-        let mut git_dirs: Vec<AbsPath> = git_dirs.into_iter().flatten().cloned().collect();
-        git_dirs.dedup();
-        let known = search(host, &module_folders(host, &git_dirs));
-        Self { git_dirs, known }
+    pub(super) fn start(host: &Host, families: &Families) -> Self {
+        Self { known: search(host, &module_folders(host, families)) }
     }
 
     pub(super) fn facts(&mut self, facts: &mut Facts<'_>) {
         keep_doubts("module", &mut self.known, facts);
     }
 
-    /// Moves aside the git directories about which there are new doubts.
-    pub(super) fn check(&self, held: &mut Held) {
-        let folders = module_folders(held.host, &self.git_dirs);
-        for (git_dir, mut doubts) in search(held.host, &folders) {
+    /// Moves aside the git directories about which there are new doubts. Returns the new git
+    /// directories.
+    pub(super) fn check(
+        &self,
+        now: &Families,
+        can_be_written: &impl Fn(&AbsPath) -> bool,
+        held: &mut Held,
+    ) -> BTreeSet<AbsPath> {
+        let folders = module_folders(held.host, now);
+        let found = search(held.host, &folders);
+        let new = found.keys().filter(|git_dir| !self.known.contains_key(*git_dir)).cloned().collect();
+        for (git_dir, mut doubts) in found {
             if let Some(before) = self.known.get(&git_dir) {
                 doubts.retain(|doubt| !before.contains(doubt));
             }
-            if doubts.is_empty() {
+            if doubts.is_empty() || !can_be_written(&git_dir) {
                 continue;
             }
             let doubts = listed_doubts(doubts);
@@ -65,20 +68,28 @@ impl ModulesWatch {
             let around = folders.iter().find(|folder| git_dir.is_within(folder)).and_then(AbsPath::parent);
             held.hold_in(&git_dir, &around.unwrap_or_else(AbsPath::root), "modules", report);
         }
+        new
     }
 }
 
 /// The folders in which git looks for the git directories of submodules. Each worktree has its own.
-fn module_folders(host: &Host, git_dirs: &[AbsPath]) -> Vec<AbsPath> {
-    let mut folders: Vec<AbsPath> = git_dirs.iter().map(|git_dir| git_dir.child("modules")).collect();
-    for worktrees in git_dirs.iter().map(|git_dir| git_dir.child("worktrees")) {
-        match host.read_dir(&worktrees) {
-            Ok(entries) => folders.extend(entries.iter().map(|entry| worktrees.child(&entry.name).child("modules"))),
-            // If it is only closed, the search finds that it cannot be listed.
-            Err(_) => folders.push(worktrees),
+fn module_folders(host: &Host, families: &Families) -> Vec<AbsPath> {
+    let mut folders: BTreeSet<AbsPath> = BTreeSet::new();
+    for Family { repository, work_trees } in families.iter() {
+        let trees = work_trees.iter().map(|tree| &tree.git_dir);
+        folders.extend(trees.chain([&repository.git_dir]).map(|git_dir| git_dir.child("modules")));
+        // If it is only closed, the search finds that it cannot be listed.
+        let worktrees = repository.common_dir.child("worktrees");
+        folders.extend(host.read_dir(&worktrees).is_err().then_some(worktrees));
+    }
+    // The search below a folder comes to those within it. They are sorted by their components.
+    let mut outer: Vec<AbsPath> = Vec::new();
+    for folder in folders {
+        if !outer.last().is_some_and(|last| folder.is_within(last)) {
+            outer.push(folder);
         }
     }
-    folders
+    outer
 }
 
 /// The git directories below `tops`, and the doubts about each.
@@ -88,13 +99,17 @@ fn search(host: &Host, tops: &[AbsPath]) -> BTreeMap<AbsPath, Vec<String>> {
     let mut waiting = tops.to_vec();
     let mut visited = 0;
     while let Some(folder) = waiting.pop() {
+        let resolved = host.resolve(folder.as_path());
+        if resolved.as_ref().is_ok_and(|resolved| resolved.kind.is_none()) {
+            continue;
+        }
         visited += 1;
         if visited > MOST_FOLDERS || folder.as_os_str().len() > LONGEST_SEARCHED {
             let tops = tops.iter().filter(|top| host.exists(top).unwrap_or(true));
             found.extend(tops.map(|top| (top.clone(), vec!["more folders than can be looked at".to_owned()])));
             break;
         }
-        let entries = match host.resolve(folder.as_path()) {
+        let entries = match resolved {
             Ok(resolved) if resolved.kind != Some(FileKind::Directory) => continue,
             Ok(resolved) if resolved.path != folder => Err("a symlink in its place"),
             Ok(_) => host.read_dir(&folder).map_err(|_| CLOSED),
@@ -109,7 +124,14 @@ fn search(host: &Host, tops: &[AbsPath]) -> BTreeMap<AbsPath, Vec<String>> {
         };
         let is_git_dir = entries.iter().any(|entry| entry.name == "HEAD");
         if is_git_dir {
-            found.insert(folder.clone(), doubts_about_settings(host, &folder, &folder));
+            let list = folder.parent().filter(|list| list.file_name() == Some("worktrees".as_ref()));
+            let around = list.and_then(|list| list.parent()).filter(|around| found.contains_key(around));
+            let doubts = match around {
+                // It shares the settings of that submodule.
+                Some(around) => worktrees::doubts_about(host, &folder, &around, &worktrees::copied(host, &around)),
+                None => doubts_about_settings(host, &folder, &folder),
+            };
+            found.insert(folder.clone(), doubts);
         }
         let is_entered = |name: &OsStr| !is_git_dir || !NOT_ENTERED.iter().any(|known| name == *known);
         let folders = entries.iter().filter(|entry| entry.kind == FileKind::Directory || entry.is_symlink);

@@ -8,11 +8,11 @@ use crate::compile::Compiled;
 use crate::compile::plan::{Plan, View};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
-use crate::host::git::nested::{self, FoundBy, HiddenFiles, UnclearIndex, WorkTree};
+use crate::host::git::nested::{self, Families, FoundBy, HiddenFiles, UnclearIndex};
 use crate::host::git::{Nested, NestedRepositories, Repository};
 use crate::policy::path::AbsPath;
 
-use super::doubts::{doubts_about, listed_doubts};
+use super::doubts::{doubts_about, doubts_about_settings, listed_doubts};
 use super::git_dir_links::{Closed, GitDirLinks};
 use super::held::{self, Held, HeldReport, REMOVE_IT};
 use super::history::HistoryWatch;
@@ -20,7 +20,8 @@ use super::links::LinksWatch;
 use super::modules::ModulesWatch;
 use super::overlap::Facts;
 use super::planted::PlantedWatch;
-use super::subfolders::SubfoldersWatch;
+use super::remotes::Reach;
+use super::subfolders::{self, SubfoldersWatch};
 use super::worktrees::WorktreesWatch;
 
 /// The number of files in one sentence.
@@ -38,10 +39,12 @@ pub(super) struct NestedWatch {
     open: BTreeMap<AbsPath, (Nested, Vec<String>)>,
     /// Worktrees whose `.git` no mount protects, and the git directory of each.
     pointers: Vec<(AbsPath, AbsPath)>,
-    /// The work trees at the start, where the repository's list had them.
-    work_trees: Vec<WorkTree>,
+    /// The repositories at the start, with their work trees.
+    families: Families,
+    /// The git directories in `families` that another run of the project did not know.
+    newer: BTreeSet<AbsPath>,
     modules: ModulesWatch,
-    worktrees: Option<WorktreesWatch>,
+    worktrees: WorktreesWatch,
     links: LinksWatch,
     git_dir_links: GitDirLinks,
     subfolders: SubfoldersWatch,
@@ -55,30 +58,33 @@ impl NestedWatch {
     pub(super) fn start(
         host: &Host,
         compiled: &Compiled,
-        can_be_written: impl Fn(&AbsPath) -> bool,
+        can_be_written: Changeable,
         can_be_replaced: impl Fn(&AbsPath) -> bool,
     ) -> Self {
         let host = &host.with_cache();
         let project = &compiled.layers.project;
         let repository = project.repository.clone();
         let mut known = project.git_nested.clone();
+        let mut families = Families::default();
+        let in_subfolders = subfolders::repositories(host, &project.root);
+        families.follow(host, repository.as_ref(), &in_subfolders, &Families::default(), &mut known);
         let parts = |found: &Nested| protected_parts(found);
-        let open = known.found.iter().filter(|found| parts(found).iter().any(&can_be_written));
-        let open = open.map(|found| (found.folder.clone(), (found.clone(), doubts_about(host, found)))).collect();
+        let open = known.found.iter().filter(|found| parts(found).iter().any(can_be_written));
+        let reach = Reach { root: &project.root, could_be_changed: can_be_written };
+        let open =
+            open.map(|found| (found.folder.clone(), (found.clone(), doubts_about(host, found, reach)))).collect();
         let worktrees = known.found.iter().filter(|found| found.found_by == FoundBy::Worktrees);
         let pointers = worktrees.filter(|found| can_be_written(&found.folder.child(".git")));
         let pointers = pointers.map(|found| (found.folder.clone(), found.git_dir.clone())).collect();
-        let work_trees = repository.as_ref().map(|repository| nested::work_trees(host, repository)).unwrap_or_default();
-        if let Some(repository) = &repository {
-            known.unclear.extend(nested::elsewhere(host, repository, &work_trees).unclear);
-        }
-        let modules = ModulesWatch::start(host, repository.as_ref());
-        let worktrees = repository.as_ref().map(|repository| WorktreesWatch::start(host, &project.root, repository));
+        let modules = ModulesWatch::start(host, &families);
+        let worktrees = WorktreesWatch::start(host, &project.root, &families);
         let links = LinksWatch::start(host, compiled, can_be_replaced);
         let git_dir_links = GitDirLinks::start(host, project);
-        let subfolders = SubfoldersWatch::start(host, project, &work_trees);
+        let subfolders = SubfoldersWatch::start(host, project, &families, can_be_written);
         let folders = project.cwd.ancestors().take_while(|folder| folder.is_within(&project.root));
-        let planted = folders.map(|folder| PlantedWatch::start(host, folder)).collect();
+        let nested = known.found.iter().filter(|found| found.found_by != FoundBy::Worktrees);
+        let folders: BTreeSet<AbsPath> = folders.chain(nested.map(|found| found.folder.clone())).collect();
+        let planted = folders.into_iter().map(|folder| PlantedWatch::start(host, folder)).collect();
         let root = project.root.clone();
         Self {
             root,
@@ -86,19 +92,21 @@ impl NestedWatch {
             known,
             open,
             pointers,
-            work_trees,
             modules,
             worktrees,
             links,
             git_dir_links,
             subfolders,
-            history: HistoryWatch::start(host, project),
+            history: HistoryWatch::start(host, &families),
             planted,
+            families,
+            newer: BTreeSet::new(),
         }
     }
 
-    pub(super) fn facts(&mut self, host: &Host, facts: &mut Facts<'_>) {
-        let Self { known, open, .. } = self;
+    pub(super) fn facts(&mut self, host: &Host, can_be_written: Changeable, facts: &mut Facts<'_>) {
+        let Self { root, known, open, .. } = self;
+        let reach = Reach { root, could_be_changed: can_be_written };
         known.found.retain(|found| {
             let identity = format!("{found:?}");
             let is_known = facts.keep("repository", &found.folder, &identity);
@@ -109,7 +117,7 @@ impl NestedWatch {
                     doubts.retain(|doubt| facts.keep_or("doubt", &found.folder, doubt.as_bytes(), closed));
                 }
                 None if !facts.keep("closed", &found.folder, &identity) => {
-                    let mut doubts = doubts_about(host, found);
+                    let mut doubts = doubts_about(host, found, reach);
                     doubts.retain(|doubt| facts.keep_or("doubt", &found.folder, doubt.as_bytes(), closed));
                     open.insert(found.folder.clone(), (found.clone(), doubts));
                 }
@@ -126,7 +134,9 @@ impl NestedWatch {
         // What is new since another run has started is looked at as a subfolder.
         self.pointers.retain(|(folder, git_dir)| facts.keep("pointer", folder, git_dir.bytes()));
         self.modules.facts(facts);
-        self.worktrees.iter_mut().for_each(|worktrees| worktrees.facts(facts));
+        self.worktrees.facts(facts);
+        let common_dirs = self.families.iter().map(|family| &family.repository.common_dir);
+        self.newer.extend(common_dirs.filter(|common_dir| !facts.keep("family", common_dir, "")).cloned());
         self.git_dir_links.facts(facts);
         self.subfolders.facts(facts);
         self.history.facts(facts);
@@ -142,20 +152,50 @@ impl NestedWatch {
         self.git_dir_links.check(&|path| could_be_made(plan, path), closed, held);
     }
 
+    /// The repositories at the start, with their work trees.
+    pub(super) fn families(&self) -> &Families {
+        &self.families
+    }
+
+    /// The git directories of all work trees at the start, wherever these are.
+    pub(super) fn git_dirs(&self) -> BTreeSet<AbsPath> {
+        self.families.git_dirs().into_iter().cloned().collect()
+    }
+
+    /// Returns the repositories of now, and their git directories, but no known ones of submodules.
     /// `could_be_changed` tells whether the command could write a file.
-    pub(super) fn finish(&self, plan: &Plan, could_be_changed: Changeable, held: &mut Held) {
+    pub(super) fn finish(
+        &self,
+        plan: &Plan,
+        could_be_changed: Changeable,
+        held: &mut Held,
+    ) -> (Families, BTreeSet<AbsPath>) {
         // A `.git` may lead to where another one was just moved, so look until nothing new is
         // found.
-        let hidden = loop {
+        let (hidden, families, mut git_dirs) = loop {
             let before = held.paths.len();
-            let hidden = self.check(plan, could_be_changed, held);
+            let found = self.check(plan, could_be_changed, held);
             if held.paths.len() == before {
-                break hidden;
+                break found;
             }
         };
-        self.subfolders.finish(could_be_changed, held);
+        self.subfolders.finish(&self.trusted(held.host, &families), could_be_changed, held);
         self.report_hidden(&hidden, held);
-        self.history.finish(held);
+        self.history.finish(&families, &|path| could_be_made(plan, path), held);
+        self.history.finish_excluded(&families, could_be_changed, held);
+        git_dirs.extend(families.git_dirs().into_iter().cloned());
+        (families, git_dirs)
+    }
+
+    /// The directories with the settings of repositories that existed at the start, and of new ones
+    /// without doubts. A worktree may share them.
+    fn trusted(&self, host: &Host, now: &Families) -> BTreeSet<AbsPath> {
+        let common_dirs = now.iter().map(|family| &family.repository.common_dir);
+        let is_trusted = |common_dir: &&AbsPath| {
+            let is_known = self.families.has(common_dir) && !self.newer.contains(*common_dir);
+            is_known || doubts_about_settings(host, common_dir, common_dir).is_empty()
+        };
+        common_dirs.filter(is_trusted).cloned().collect()
     }
 
     /// Reports files whose changes `git status` does not show since this run. A sparse checkout
@@ -187,28 +227,37 @@ impl NestedWatch {
         held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths(new).help(help));
     }
 
-    /// Returns the files whose changes git does not show.
-    fn check(&self, plan: &Plan, could_be_changed: Changeable, held: &mut Held) -> HiddenFiles {
+    /// Returns the files whose changes git does not show, the repositories, and the new git
+    /// directories of submodules.
+    fn check(
+        &self,
+        plan: &Plan,
+        could_be_changed: Changeable,
+        held: &mut Held,
+    ) -> (HiddenFiles, Families, BTreeSet<AbsPath>) {
         let can_be_written = |path: &AbsPath| could_be_made(plan, path);
+        let reach = Reach { root: &self.root, could_be_changed };
         let host = held.host;
         let repository = self.repository.as_ref();
         // Both answers describe the same moment: nothing is moved aside before both are known.
         let seen = &host.with_cache();
         let mut now = nested::nested_again(seen, &self.root, repository, &self.known);
-        let others = repository.map(|repository| nested::elsewhere(seen, repository, &self.work_trees));
-        let planted: Vec<_> = self.planted.iter().filter_map(|planted| planted.check(held)).collect();
+        let mut others: Vec<Nested> =
+            self.planted.iter().filter_map(|planted| planted.new_repository(seen).ok().flatten()).collect();
+        others.extend(subfolders::repositories(seen, &self.root));
+        let mut families = Families::default();
+        families.follow(seen, repository, &others, &self.families, &mut now);
         // If an index no longer names a repository, or can no longer be read, the search does not
         // reach the repository. So the indexes of the repositories that were known at the start are
         // still read.
         let folders: BTreeSet<&AbsPath> = now.found.iter().map(|found| &found.folder).collect();
         let lost = self.known.found.iter().filter(|known| !folders.contains(&known.folder));
-        let lost = nested::named_by(seen, lost);
-        for NestedRepositories { found, unclear, overfull, .. } in others.into_iter().chain(planted).chain([lost]) {
-            let known: BTreeMap<&AbsPath, &Nested> = now.found.iter().map(|found| (&found.folder, found)).collect();
-            let new: Vec<_> = found.into_iter().filter(|found| known.get(&found.folder) != Some(&found)).collect();
-            now.found.extend(new);
-            now.unclear.extend(unclear);
-            now.overfull.extend(overfull);
+        let lost: Vec<Nested> = lost.cloned().collect();
+        if !lost.is_empty() {
+            families.follow(seen, repository, &lost, &self.families, &mut now);
+        }
+        for planted in &self.planted {
+            planted.check(seen, reach, held);
         }
         let unclear = now.unclear.difference(&self.known.unclear).map(|index| &index.git_dir);
         // No code has examined the names in such an index, neither at the start nor now.
@@ -229,7 +278,7 @@ impl NestedWatch {
             }
         }
         for found in by_index {
-            let mut doubts = self.new_doubts(host, found);
+            let mut doubts = self.new_doubts(host, found, reach);
             if unclear.contains(&found.git_dir) {
                 doubts.push("an index that cannot be understood".to_owned());
             }
@@ -239,14 +288,11 @@ impl NestedWatch {
             }
         }
         self.check_pointers(seen, held);
-        self.modules.check(held);
-        if let Some(worktrees) = &self.worktrees {
-            worktrees.check(&can_be_written, held);
-        }
-        let listed = repository.map(|own| nested::work_trees(seen, own)).unwrap_or_default();
-        self.subfolders.check_worktrees(&listed, could_be_changed, held);
+        let modules = self.modules.check(&families, &can_be_written, held);
+        self.worktrees.check(&families, &can_be_written, held);
+        self.subfolders.check_worktrees(&families, &self.trusted(seen, &families), could_be_changed, held);
         self.links.check(held);
-        now.hidden
+        (now.hidden, families, modules)
     }
 
     /// Moves aside the `.git` of each worktree that leads elsewhere since this run.
@@ -262,17 +308,17 @@ impl NestedWatch {
         }
     }
 
-    fn new_doubts(&self, host: &Host, found: &Nested) -> Vec<String> {
-        let before = self.open.get(&found.folder).filter(|(open, _)| open == found).map(|(_, before)| before);
+    fn new_doubts(&self, host: &Host, found: &Nested, reach: Reach) -> Vec<String> {
+        let before = self.open.get(&found.folder).filter(|(open, _)| open.is_same(found)).map(|(_, before)| before);
         // They are sorted by folder.
         let known = self.known.found.binary_search_by(|known| known.folder.cmp(&found.folder));
-        let is_known = known.is_ok_and(|index| self.known.found.get(index) == Some(found));
+        let is_known = known.is_ok_and(|index| self.known.found.get(index).is_some_and(|known| known.is_same(found)));
         if before.is_none() && is_known {
             // Mounts protect it.
             return Vec::new();
         }
         let is_new = |doubt: &String| !before.is_some_and(|before| before.contains(doubt));
-        doubts_about(host, found).into_iter().filter(is_new).collect()
+        doubts_about(host, found, reach).into_iter().filter(is_new).collect()
     }
 
     fn report(&self, folder: &AbsPath, dot_git: &AbsPath, doubts: Vec<String>) -> HeldReport {

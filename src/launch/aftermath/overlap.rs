@@ -1,8 +1,8 @@
-//! Runs of one project at the same time. A command could plant something for another one that
-//! starts later and so knows it from its start: that one hides it while the first run ends, and
-//! then puts it back. So each run notes in the state folder what it knew at its start. At its end,
-//! a run believes of its own start only what those knew, too, that were alive then and have ended
-//! since. The others look for themselves when they end.
+//! Runs of one project at the same time. A command of the first run could plant something. A second
+//! run that starts then knows it from its start: its command could hide it while the first run ends,
+//! and put it back afterwards. So each run notes in the state folder the facts that it knew at its
+//! start. At its end, a run keeps of its own facts only those that other runs knew, too: the runs
+//! that were alive at its start and have ended since. A run that is still alive looks for itself.
 //!
 //! NAME.facts has the hashes of all facts. NAME.run is locked as long as the run lasts, NAME.open
 //! until it begins to look at the host again.
@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat};
 use sha2::{Digest, Sha256};
 
 use crate::compile::Compiled;
@@ -76,7 +76,7 @@ impl Facts<'_> {
 #[derive(Default)]
 pub(super) struct Overlap {
     /// Facts, and the lock that a run gives up when it begins to look at the host again.
-    others: Vec<(HashSet<Fact>, Option<File>)>,
+    others: Vec<(HashSet<Fact>, File)>,
     note: Option<Note>,
 }
 
@@ -110,7 +110,7 @@ impl Overlap {
         let _ = self.note.as_ref().map(|note| flock(&note.open, FlockOperation::Unlock));
         let has_ended = |open: &File| flock(open, FlockOperation::NonBlockingLockShared).is_ok();
         let others = std::mem::take(&mut self.others).into_iter();
-        others.filter(|(_, open)| open.as_ref().is_none_or(has_ended)).map(|(facts, _)| facts).collect()
+        others.filter(|(_, open)| has_ended(open)).map(|(facts, _)| facts).collect()
     }
 }
 
@@ -129,13 +129,15 @@ impl Note {
 
     /// Returns the locks.
     fn write(folder: &OpenDir, name: &str, known: &HashSet<Fact>) -> io::Result<(File, File)> {
+        // The first one: by it, another run finds what is left of a killed one. It has its name only
+        // when it is locked.
+        let run = locked(folder, &format!(".{name}{RUN}"))?;
+        folder.rename(format!(".{name}{RUN}"), folder, format!("{name}{RUN}"))?;
         let facts: Vec<u8> = known.iter().flatten().copied().collect();
         let mode = Mode::RUSR | Mode::WUSR;
         folder.make_file(format!("{name}{FACTS}"), OFlags::WRONLY, mode)?.write_all(&facts)?;
-        let open = locked(folder, &format!("{name}{OPEN}"))?;
         // The last one: it makes the note count.
-        let run = locked(folder, &format!(".{name}{RUN}"))?;
-        folder.rename(format!(".{name}{RUN}"), folder, format!("{name}{RUN}"))?;
+        let open = locked(folder, &format!("{name}{OPEN}"))?;
         Ok((open, run))
     }
 }
@@ -146,10 +148,18 @@ impl Drop for Note {
     }
 }
 
+/// Makes a file that this process has locked. Another run may take a file that is not locked yet for
+/// one of a killed run, and remove it.
 fn locked(folder: &OpenDir, name: &str) -> io::Result<File> {
-    let file = folder.make_file(name, OFlags::WRONLY, LOCK_MODE)?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(file)
+    const ATTEMPTS: usize = 10;
+    for _ in 0..ATTEMPTS {
+        let file = folder.make_file(name, OFlags::WRONLY, LOCK_MODE)?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        if fstat(&file)?.st_nlink == 1 {
+            return Ok(file);
+        }
+    }
+    Err(io::ErrorKind::ResourceBusy.into())
 }
 
 fn remove(folder: &OpenDir, name: &str) {
@@ -159,20 +169,24 @@ fn remove(folder: &OpenDir, name: &str) {
 }
 
 /// The runs of a project that are alive. Removes the notes of killed ones.
-fn living(folder: &OpenDir, project: &str) -> io::Result<Vec<(HashSet<Fact>, Option<File>)>> {
+fn living(folder: &OpenDir, project: &str) -> io::Result<Vec<(HashSet<Fact>, File)>> {
     let mut living = Vec::new();
     for name in folder.names()? {
-        let name = name.to_string_lossy();
+        let file = name.to_string_lossy();
+        let name = file.strip_prefix('.').unwrap_or(&file);
         let Some(name) = name.strip_suffix(RUN).filter(|name| name.starts_with(project)) else { continue };
-        let Ok(run) = folder.open_file(format!("{name}{RUN}"), OFlags::WRONLY) else { continue };
+        let Ok(run) = folder.open_file(&*file, OFlags::WRONLY) else { continue };
         if flock(&run, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = folder.remove_file(&*file);
             remove(folder, name);
             continue;
         }
-        // Without facts, such a run knew nothing. Without its lock, it is about to end.
+        // A run without this file has not started its command yet, or has looked at the host again.
+        let Ok(open) = folder.open_file(format!("{name}{OPEN}"), OFlags::WRONLY) else { continue };
+        // Without facts, such a run knew nothing.
         let facts = folder.read(format!("{name}{FACTS}"), MOST_BYTES).ok().flatten().unwrap_or_default();
         let facts = facts.chunks_exact(32).filter_map(|fact| fact.first_chunk().copied()).collect();
-        living.push((facts, folder.open_file(format!("{name}{OPEN}"), OFlags::WRONLY).ok()));
+        living.push((facts, open));
     }
     Ok(living)
 }

@@ -1,16 +1,19 @@
 //! Repositories that the run made in the user's working directory, or between it and the root of
-//! the project. No rule could protect them, and the next prompt of a shell may obey their settings.
+//! the project, or in the place of a repository of P11. No rule could protect them, and the next
+//! prompt of a shell may obey their settings.
 
 use std::io;
 
+use crate::host::git::Nested;
 use crate::host::git::nested;
-use crate::host::git::{Nested, NestedRepositories};
 use crate::host::{FileKind, Host, OpenDir};
 use crate::policy::path::AbsPath;
 
 use super::doubts::{doubts_about, doubts_about_settings, listed_doubts};
 use super::held::{Held, HeldReport, REMOVE_IT};
+use super::is_there;
 use super::overlap::Facts;
+use super::remotes::Reach;
 use super::repository::valid_head;
 
 /// A folder, and the repository that git saw in it at the start.
@@ -43,36 +46,37 @@ impl PlantedWatch {
         }
     }
 
-    /// Moves a new repository aside if git could run something for it. Returns the repositories
-    /// that its index names.
-    pub(super) fn check(&self, held: &mut Held) -> Option<NestedRepositories> {
+    /// The repository in the folder, if git saw another one or none at the start.
+    pub(super) fn new_repository(&self, host: &Host) -> io::Result<Option<Nested>> {
+        Ok(nested::repository_in(host, &self.folder)?.filter(|found| self.before.as_ref() != Some(found)))
+    }
+
+    /// Moves a new repository aside if git could run something for it. `host` may have a cache.
+    pub(super) fn check(&self, host: &Host, reach: Reach, held: &mut Held) {
         let Self { folder, before, was_unclear, was_bare } = self;
-        let host = &held.host.with_cache();
-        let (name, doubts, named) = match nested::repository_in(host, folder) {
-            // Mounts protect its parts, and the user may change them during the run.
-            Ok(Some(found)) if before.as_ref() == Some(&found) => {
-                self.name_bare(held);
-                return None;
-            }
-            Ok(Some(found)) => (".git", doubts_about(host, &found), Some(nested::named_by(host, [&found]))),
+        let (name, doubts) = match nested::repository_in(host, folder) {
+            // This repository was there at the start. Mounts protect its parts, and the user may
+            // change these parts during the run.
+            Ok(Some(found)) if before.as_ref() == Some(&found) => return self.name_bare(held),
+            Ok(Some(found)) => (".git", doubts_about(host, &found, reach)),
             Ok(None) if !was_bare && has_head(host, folder).unwrap_or(true) => {
-                ("HEAD", doubts_about_settings(host, folder, folder), None)
+                ("HEAD", doubts_about_settings(host, folder, folder))
             }
-            Ok(None) => return None,
-            Err(_) if *was_unclear || before.is_some() => return None,
-            Err(_) => (".git", vec!["a `.git` that cannot be looked at".to_owned()], None),
+            Ok(None) => return,
+            Err(_) if *was_unclear || before.is_some() => return,
+            Err(_) => (".git", vec!["a `.git` that cannot be looked at".to_owned()]),
         };
-        if !doubts.is_empty() {
-            let place = folder.child(name);
-            let report = HeldReport {
-                finding: format!("`{folder}` is a repository since this run, and has {}", listed_doubts(doubts)),
-                subject: format!("`{place}`"),
-                help_if_moved: "look at it, and move it back if it is right",
-                help_if_not: REMOVE_IT,
-            };
-            held.hold(&place, report);
+        if doubts.is_empty() {
+            return;
         }
-        named
+        let place = folder.child(name);
+        let report = HeldReport {
+            finding: format!("`{folder}` is a repository since this run, and has {}", listed_doubts(doubts)),
+            subject: format!("`{place}`"),
+            help_if_moved: "look at it, and move it back if it is right",
+            help_if_not: REMOVE_IT,
+        };
+        held.hold(&place, report);
     }
 
     /// Reports a bare repository around the `.git`. git obeys it as soon as git no longer accepts
@@ -92,7 +96,7 @@ impl PlantedWatch {
 
 /// Whether git takes a folder without a `.git` for a repository (`is_git_directory` in git). git
 /// tests neither whether `objects` and `refs` are directories nor where a `commondir` leads.
-fn is_bare(host: &Host, folder: &AbsPath) -> io::Result<bool> {
+pub(super) fn is_bare(host: &Host, folder: &AbsPath) -> io::Result<bool> {
     if !has_head(host, folder)? {
         return Ok(false);
     }
@@ -103,6 +107,9 @@ fn is_bare(host: &Host, folder: &AbsPath) -> io::Result<bool> {
 /// Whether `folder` has a `HEAD` that git accepts. After a run, nothing else is required of a
 /// repository: `objects` may be missing, because a variable can lead git to other objects.
 pub(super) fn has_head(host: &Host, folder: &AbsPath) -> io::Result<bool> {
+    if !is_there(host, &folder.child("HEAD")) {
+        return Ok(false);
+    }
     // A directory on the way may have become a link, which git follows.
     let folder = host.resolve(folder.as_path())?;
     if folder.kind != Some(FileKind::Directory) {

@@ -1,15 +1,17 @@
-//! Puts back the parts of the project's repository without which git does not accept it. git would
-//! then use the work tree as a bare repository, if the command made it look like one, with hooks
-//! and settings of the command's choice.
+//! Puts back the parts of the project's repositories without which git does not accept them. git
+//! would then use the work tree as a bare repository, if the command made it look like one, with
+//! hooks and settings of the command's choice.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{FileType, Mode, OFlags};
 
+use crate::compile::layers::Project;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
-use crate::host::git::Repository;
+use crate::host::git::nested::{FoundBy, common_dir_of};
 use crate::host::{Host, OpenDir};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Point};
@@ -24,9 +26,11 @@ const OPEN_MODE: Mode = Mode::from_raw_mode(0o755);
 /// The place of a worktree, in its git directory. git forgets a worktree that has none.
 const GITDIR: &str = "gitdir";
 
-/// The parts of the repository at the start, each with the git directory that holds it.
+/// The parts of the repositories at the start, each with the git directory that holds it.
 pub(super) struct RepositoryWatch {
     parts: Vec<(AbsPath, Part)>,
+    /// The parts of the repositories of P11. Somebody outside may have removed one as a whole.
+    of_nested: Vec<(AbsPath, Part)>,
     /// The parts of other worktrees. A `git worktree remove` that a mount stops has removed some.
     of_worktrees: Vec<(AbsPath, Part)>,
 }
@@ -43,40 +47,51 @@ pub(super) enum Part {
 }
 
 impl RepositoryWatch {
-    /// `kept_within` are the git directories of other worktrees and of submodules.
-    pub(super) fn start(host: &Host, repository: &Repository, kept_within: &[AbsPath]) -> Self {
-        let mut parts = Vec::new();
-        let mut git_dirs = vec![&repository.git_dir, &repository.common_dir];
-        git_dirs.dedup();
-        for git_dir in git_dirs {
-            let Ok(folder) = OpenDir::open(host, git_dir) else { continue };
-            parts.extend(valid_head(&folder).ok().flatten().map(|head| (git_dir.clone(), head)));
-            let names = ["objects", "refs"].into_iter().filter(|_| *git_dir == repository.common_dir);
-            let names = names.filter(|name| folder.leads_to_directory(name));
-            parts.extend(names.map(|name| (git_dir.clone(), Part::Directory(name))));
+    /// `is_open` tells whether the command can replace a path.
+    pub(super) fn start(host: &Host, project: &Project, is_open: impl Fn(&AbsPath) -> bool) -> Self {
+        let host = &host.with_cache();
+        let own = project.repository.as_ref();
+        let worktrees = own.map(|own| own.common_dir.child("worktrees"));
+        let is_worktree = |git_dir: &AbsPath| worktrees.is_some() && git_dir.parent() == worktrees;
+        let kept_within = project.git_nested.kept_within.iter();
+        let (kept_worktrees, kept_modules): (Vec<_>, Vec<_>) = kept_within.partition(|git_dir| is_worktree(git_dir));
+        let nested = project.git_nested.found.iter().filter(|found| found.found_by != FoundBy::Worktrees);
+        let nested: BTreeSet<&AbsPath> = nested.map(|found| &found.git_dir).chain(kept_modules).collect();
+        let git_dirs: BTreeSet<&AbsPath> = own.into_iter().flat_map(|own| [&own.git_dir, &own.common_dir]).collect();
+        let parts_of = |git_dir: &AbsPath, also_place: bool| {
+            let is_common = own.is_some_and(|own| own.common_dir == *git_dir)
+                || common_dir_of(host, git_dir).is_ok_and(|common_dir| common_dir == *git_dir);
+            let found = is_open(&git_dir.child(HEAD)).then(|| parts(host, git_dir, is_common, also_place));
+            let git_dir = git_dir.clone();
+            found.into_iter().flatten().map(move |part| (git_dir.clone(), part))
+        };
+        Self {
+            parts: git_dirs.iter().flat_map(|git_dir| parts_of(git_dir, false)).collect(),
+            of_nested: nested.difference(&git_dirs).flat_map(|git_dir| parts_of(git_dir, false)).collect(),
+            of_worktrees: kept_worktrees.into_iter().flat_map(|git_dir| parts_of(git_dir, true)).collect(),
         }
-        let worktrees = repository.common_dir.child("worktrees");
-        let mut of_worktrees = Vec::new();
-        for git_dir in kept_within.iter().filter(|git_dir| git_dir.parent().as_ref() == Some(&worktrees)) {
-            let Ok(folder) = OpenDir::open(host, git_dir) else { continue };
-            let place = folder.read(GITDIR, LARGEST_HEAD).ok().flatten().map(Part::Place);
-            let parts = valid_head(&folder).ok().flatten().into_iter().chain(place);
-            of_worktrees.extend(parts.map(|part| (git_dir.clone(), part)));
-        }
-        Self { parts, of_worktrees }
     }
 
     /// Puts back the parts that are missing or invalid, and reports them.
     pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
+        // A mount kept the command from removing the folder as a whole. The user may have done so.
+        let is_there = |(git_dir, _): &&(AbsPath, Part)| !matches!(host.kind(git_dir), Ok(None));
         let help = "look at the files that the run put into the project: without the repair, git would have obeyed settings and hooks from there";
         put_back(host, self.parts.iter(), "repository", help, said);
+        put_back(host, self.of_nested.iter().filter(is_there), "repository", help, said);
         let help = "`git status` in the worktree shows what is missing; to remove such a worktree, call \
                     `git worktree remove --force PATH` outside";
-        // A mount kept the command from removing the folder as a whole. The user may have done so.
-        let is_there = |git_dir: &AbsPath| !matches!(host.kind(git_dir), Ok(None));
-        let of_worktrees = self.of_worktrees.iter().filter(|(git_dir, _)| is_there(git_dir));
-        put_back(host, of_worktrees, "list of worktrees", help, said);
+        put_back(host, self.of_worktrees.iter().filter(is_there), "list of worktrees", help, said);
     }
+}
+
+/// The parts of `git_dir` that git accepts, with the folders if work trees share them.
+fn parts(host: &Host, git_dir: &AbsPath, is_common: bool, also_place: bool) -> Vec<Part> {
+    let Ok(folder) = OpenDir::open(host, git_dir) else { return Vec::new() };
+    let head = valid_head(&folder).ok().flatten();
+    let place = also_place.then(|| folder.read(GITDIR, LARGEST_HEAD).ok().flatten()).flatten().map(Part::Place);
+    let names = ["objects", "refs"].into_iter().filter(|name| is_common && folder.leads_to_directory(name));
+    head.into_iter().chain(place).chain(names.map(Part::Directory)).collect()
 }
 
 fn put_back<'p>(

@@ -2,12 +2,13 @@
 //! there lead to, and in worktrees. git does not enter them by itself, but editors look for
 //! repositories there, and people go there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use crate::compile::layers::Project;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::host::git::nested::{self, WorkTree};
+use crate::host::git::Nested;
+use crate::host::git::nested::{self, Families};
 use crate::host::{FileKind, Host};
 use crate::policy::path::AbsPath;
 
@@ -15,12 +16,15 @@ use super::doubts::{doubts_about, doubts_about_settings, listed_doubts};
 use super::held::{Held, HeldReport, REMOVE_IT};
 use super::nested::{Changeable, protected_parts};
 use super::overlap::{Facts, keep_doubts};
-use super::planted::has_head;
+use super::planted::{has_head, is_bare};
+use super::remotes::Reach;
+
+const BARE_BESIDE: &str = "a bare repository beside its `.git`";
 
 pub(super) struct SubfoldersWatch {
     root: AbsPath,
-    /// The settings that a worktree of the project shares.
-    own_settings: Option<AbsPath>,
+    /// The directory with the settings of the project's repository.
+    own: Option<AbsPath>,
     /// The folders that were repositories at the start, and the doubts about each.
     known: BTreeMap<AbsPath, Vec<String>>,
 }
@@ -33,13 +37,14 @@ struct SubfolderRepository {
 }
 
 impl SubfoldersWatch {
-    /// `work_trees` are those that git lists.
-    pub(super) fn start(host: &Host, project: &Project, work_trees: &[WorkTree]) -> Self {
-        let own_settings = project.repository.as_ref().map(|own| own.common_dir.clone());
-        let mut watch = Self { root: project.root.clone(), own_settings, known: BTreeMap::new() };
+    pub(super) fn start(host: &Host, project: &Project, families: &Families, can_be_written: Changeable) -> Self {
+        let own = project.repository.as_ref().map(|own| own.common_dir.clone());
+        let mut watch = Self { root: project.root.clone(), own, known: BTreeMap::new() };
+        let trusted = families.iter().map(|family| family.repository.common_dir.clone()).collect();
         let folders = subfolders(host, &watch.root).unwrap_or_default().into_iter().map(|(_, folder)| folder);
-        for folder in folders.chain(watch.listed(work_trees)) {
-            if let Some(found) = watch.found(host, &folder) {
+        for folder in folders.chain(watch.listed(families)).collect::<BTreeSet<AbsPath>>() {
+            let reach = Reach { root: &project.root, could_be_changed: can_be_written };
+            if let Some(found) = found(host, &folder, &trusted, reach) {
                 watch.known.insert(folder, found.doubts);
             }
         }
@@ -52,9 +57,15 @@ impl SubfoldersWatch {
 
     /// Moves aside the `.git` of each worktree in the project that leads git, since this run, to
     /// settings that are not the project's own.
-    pub(super) fn check_worktrees(&self, work_trees: &[WorkTree], could_be_changed: Changeable, held: &mut Held) {
-        for folder in self.listed(work_trees) {
-            let doubts = self.new_doubts(held.host, &folder, could_be_changed);
+    pub(super) fn check_worktrees(
+        &self,
+        now: &Families,
+        trusted: &BTreeSet<AbsPath>,
+        could_be_changed: Changeable,
+        held: &mut Held,
+    ) {
+        for folder in self.listed(now) {
+            let doubts = self.new_doubts(held.host, &folder, trusted, could_be_changed);
             let dot_git = folder.child(".git");
             if doubts.is_empty() || !could_be_changed(&dot_git) {
                 continue;
@@ -70,9 +81,9 @@ impl SubfoldersWatch {
         }
     }
 
-    /// Reports each folder that could make git run something since this run, unless its repository
-    /// was moved aside.
-    pub(super) fn finish(&self, could_be_changed: Changeable, held: &mut Held) {
+    /// Reports each folder whose repository has, since this run, something new that could make git
+    /// execute a program, unless the repository was moved aside.
+    pub(super) fn finish(&self, trusted: &BTreeSet<AbsPath>, could_be_changed: Changeable, held: &mut Held) {
         let host = &held.host.with_cache();
         let folders = match subfolders(host, &self.root) {
             Ok(folders) => folders,
@@ -84,7 +95,9 @@ impl SubfoldersWatch {
             }
         };
         for (entry, folder) in folders {
-            let doubts = self.new_doubts(host, &folder, could_be_changed);
+            let mut doubts = self.new_doubts(host, &folder, trusted, could_be_changed);
+            // `PlantedWatch` may have named it.
+            doubts.retain(|doubt| doubt != BARE_BESIDE || !held.paths.contains(&folder.child("HEAD")));
             let is_said = held.paths.contains(&folder) || held.paths.contains(&folder.child(".git"));
             if doubts.is_empty() || is_said {
                 continue;
@@ -100,46 +113,69 @@ impl SubfoldersWatch {
         }
     }
 
-    /// The worktrees that git lists and that lie in the project.
-    fn listed(&self, work_trees: &[WorkTree]) -> Vec<AbsPath> {
-        let folders = work_trees.iter().filter_map(|tree| tree.folder.as_ref());
+    /// The worktrees that git lists and that lie in the project. The main work tree counts only if
+    /// it is the project's own.
+    fn listed(&self, families: &Families) -> Vec<AbsPath> {
+        let listed = families.iter().flat_map(|family| {
+            let common_dir = &family.repository.common_dir;
+            let is_own = self.own.as_ref() == Some(common_dir);
+            family.work_trees.iter().filter(move |tree| is_own || tree.git_dir != *common_dir)
+        });
+        let folders = listed.filter_map(|tree| tree.folder.as_ref());
         folders.filter(|folder| folder.is_below(&self.root)).cloned().collect()
     }
 
     /// The doubts about the repository in `folder` that did not exist at the start. None if the
     /// command could not write its settings.
-    fn new_doubts(&self, host: &Host, folder: &AbsPath, could_be_changed: Changeable) -> Vec<String> {
-        let found = self.found(host, folder);
+    fn new_doubts(
+        &self,
+        host: &Host,
+        folder: &AbsPath,
+        trusted: &BTreeSet<AbsPath>,
+        could_be_changed: Changeable,
+    ) -> Vec<String> {
+        let found = found(host, folder, trusted, Reach { root: &self.root, could_be_changed });
         let is_suspect = |found: &SubfolderRepository| found.parts.iter().any(could_be_changed);
         let mut doubts = found.filter(is_suspect).map(|found| found.doubts).unwrap_or_default();
         let before = self.known.get(folder);
         doubts.retain(|doubt| !before.is_some_and(|before| before.contains(doubt)));
         doubts
     }
+}
 
-    /// The repository in `folder`. Rules protect the settings of a worktree of the project, and
-    /// `WorktreesWatch` looks at its git directory.
-    fn found(&self, host: &Host, folder: &AbsPath) -> Option<SubfolderRepository> {
-        match nested::repository_in(host, folder) {
-            Ok(Some(found)) => {
-                let is_worktree = self.own_settings.as_ref().is_some_and(|own| {
-                    found.common_dir == *own && found.git_dir.parent() == Some(own.child("worktrees"))
-                });
-                let doubts = if is_worktree { Vec::new() } else { doubts_about(host, &found) };
-                let parts = protected_parts(&found).into_iter().chain([found.folder.child(".git")]);
-                Some(SubfolderRepository { doubts, parts: parts.collect() })
+/// The repository in `folder`. A worktree may share the `trusted` settings: `WorktreesWatch` looks
+/// at its git directory.
+fn found(host: &Host, folder: &AbsPath, trusted: &BTreeSet<AbsPath>, reach: Reach) -> Option<SubfolderRepository> {
+    match nested::repository_in(host, folder) {
+        Ok(Some(found)) => {
+            let is_worktree = trusted.contains(&found.common_dir)
+                && found.git_dir.parent() == Some(found.common_dir.child("worktrees"));
+            let mut doubts = if is_worktree { Vec::new() } else { doubts_about(host, &found, reach) };
+            // git obeys it as soon as it no longer accepts the `.git`.
+            if is_bare(host, folder).unwrap_or(false) {
+                doubts.push(BARE_BESIDE.to_owned());
             }
-            Ok(None) if has_head(host, folder).unwrap_or(true) => {
-                let doubts = doubts_about_settings(host, folder, folder);
-                Some(SubfolderRepository { doubts, parts: vec![folder.child("config"), folder.child("hooks")] })
-            }
-            Ok(None) => None,
-            Err(_) => {
-                let doubts = vec!["a `.git` that cannot be looked at".to_owned()];
-                Some(SubfolderRepository { doubts, parts: vec![folder.child(".git")] })
-            }
+            let parts = protected_parts(&found).into_iter().chain([".git", "HEAD"].map(|name| folder.child(name)));
+            Some(SubfolderRepository { doubts, parts: parts.collect() })
+        }
+        Ok(None) if has_head(host, folder).unwrap_or(true) => {
+            let doubts = doubts_about_settings(host, folder, folder);
+            Some(SubfolderRepository { doubts, parts: vec![folder.child("config"), folder.child("hooks")] })
+        }
+        Ok(None) => None,
+        Err(_) => {
+            let doubts = vec!["a `.git` that cannot be looked at".to_owned()];
+            Some(SubfolderRepository { doubts, parts: vec![folder.child(".git")] })
         }
     }
+}
+
+/// The repositories in the direct subfolders of `root`, and in folders of the project that symlinks
+/// there lead to.
+pub(super) fn repositories(host: &Host, root: &AbsPath) -> Vec<Nested> {
+    let folders = subfolders(host, root).unwrap_or_default().into_iter().map(|(_, folder)| folder);
+    let folders: BTreeSet<AbsPath> = folders.filter(|folder| folder.is_below(root)).collect();
+    folders.into_iter().filter_map(|folder| nested::repository_in(host, &folder).ok().flatten()).collect()
 }
 
 /// The entries of `root` that are folders or lead to one, each with the folder.

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::compile::layers::Project;
+use crate::compile::plan::{Plan, View};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
 use crate::host::Host;
 use crate::host::git::{nested, read_small};
@@ -30,33 +31,37 @@ const OPERATIONS: [(&str, &str); 7] = [
 const NUMBERS: [&str; 4] = ["msgnum", "end", "next", "last"];
 
 pub(super) struct UnfinishedWatch {
-    /// The operations that were not under way at the start.
-    absent: Vec<(AbsPath, &'static str)>,
-    /// Those that were.
-    present: Vec<(AbsPath, &'static str)>,
+    git_dirs: BTreeSet<AbsPath>,
+    /// The operations that were under way at the start.
+    before: BTreeSet<AbsPath>,
 }
 
 impl UnfinishedWatch {
-    pub(super) fn start(host: &Host, project: &Project) -> Self {
+    pub(super) fn start(host: &Host, project: &Project, of_work_trees: BTreeSet<AbsPath>) -> Self {
         let own = project.repository.iter().map(|repository| repository.git_dir.clone());
         let trees = project.repository.iter().flat_map(|repository| nested::work_trees(host, repository));
         let known = &project.git_nested;
         let nested = known.found.iter().map(|found| &found.git_dir).chain(&known.kept_within).cloned();
-        let git_dirs: BTreeSet<AbsPath> = own.chain(trees.map(|tree| tree.git_dir)).chain(nested).collect();
-        let all = git_dirs.iter().flat_map(|dir| OPERATIONS.map(|(name, operation)| (dir.child(name), operation)));
-        let (present, absent) = all.partition(|(path, _)| is_there(host, path));
-        Self { absent, present }
+        let trees = trees.map(|tree| tree.git_dir).chain(of_work_trees);
+        let git_dirs: BTreeSet<AbsPath> = own.chain(trees).chain(nested).collect();
+        let before = operations_in(git_dirs.iter()).map(|(path, _)| path).filter(|path| is_there(host, path)).collect();
+        Self { git_dirs, before }
     }
 
     pub(super) fn facts(&mut self, facts: &mut Facts<'_>) {
-        self.absent.extend(self.present.extract_if(.., |(path, _)| !facts.keep("unfinished", path, "")));
+        self.before.retain(|path| facts.keep("unfinished", path, ""));
     }
 
-    pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
+    /// `new` are further git directories, which may be new.
+    pub(super) fn finish(&self, host: &Host, plan: &Plan, new: &BTreeSet<AbsPath>, said: &mut Diagnostics) {
         // A closed repository is open again. `git_dir_links` names folders that are still closed.
-        let left = self.absent.iter().filter(|(path, _)| matches!(host.kind(path), Ok(Some(_))));
+        let is_under_way = |path: &AbsPath| is_there(host, path) && matches!(host.kind(path), Ok(Some(_)));
+        let can_be_written = |path: &AbsPath| plan.view_around(path) == View::HostRw;
+        let new = operations_in(new.difference(&self.git_dirs)).filter(|(path, _)| can_be_written(path));
+        let left = operations_in(self.git_dirs.iter()).filter(|(path, _)| !self.before.contains(path)).chain(new);
+        let left = left.filter(|(path, _)| is_under_way(path));
         let (forged, left): (Vec<_>, Vec<_>) = left.partition(|(path, _)| has_forged_number(host, path));
-        for (path, operation) in forged {
+        for (path, operation) in &forged {
             let outcome = match held::move_aside_in_place(host, path) {
                 Ok(to) => format!("moved aside to `{to}`"),
                 Err(e) => format!("it cannot be moved aside: {}", reason(&e)),
@@ -76,9 +81,14 @@ impl UnfinishedWatch {
         let is_rebase = left.iter().any(|(path, _)| path.file_name().is_some_and(|name| name == "rebase-merge"));
         let todo = if is_rebase { "; `git rebase --edit-todo` shows the commands that it would run" } else { "" };
         let help = format!("{help}{todo}");
-        let paths = left.into_iter().map(|(path, _)| path.clone()).collect::<Vec<AbsPath>>();
+        let paths = left.into_iter().map(|(path, _)| path).collect::<Vec<AbsPath>>();
         said.push(Diagnostic::new(Code::LeftUnfinished, message).paths(paths).help(help));
     }
+}
+
+/// The files and folders of all operations, which may exist or not.
+fn operations_in<'d>(git_dirs: impl Iterator<Item = &'d AbsPath>) -> impl Iterator<Item = (AbsPath, &'static str)> {
+    git_dirs.flat_map(|dir| OPERATIONS.map(|(name, operation)| (dir.child(name), operation)))
 }
 
 fn has_forged_number(host: &Host, operation: &AbsPath) -> bool {

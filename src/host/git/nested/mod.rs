@@ -6,6 +6,7 @@
 //! submodule. That git obeys the settings in the folder. The command may have written the index and
 //! those settings, so rules derived from them may only tighten.
 
+mod families;
 mod hidden;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ use crate::host::{DirEntry, FileKind, Host, Resolved, is_absent};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Mitigation};
 
+pub(crate) use families::{Families, Family};
 pub(crate) use hidden::HiddenFiles;
 
 /// The largest number of git directories that are protected one by one. It applies to each folder
@@ -65,6 +67,11 @@ pub struct Nested {
 }
 
 impl Nested {
+    /// Whether it is the repository `other`, however each was found.
+    pub(crate) fn is_same(&self, other: &Nested) -> bool {
+        *self == Nested { found_by: self.found_by, ..other.clone() }
+    }
+
     pub(crate) fn repository(&self) -> Repository {
         let Self { folder: work_tree, git_dir, common_dir, .. } = self.clone();
         Repository { work_tree, git_dir, common_dir, current_branch: None }
@@ -132,29 +139,7 @@ pub(crate) fn nested_again(
     search.whole(root, repository)
 }
 
-/// Finds the repositories that the indexes of the other work trees of `repository` name, wherever
-/// they are. The command can write such an index, and name a repository that it has planted in the
-/// project by a path that is absolute or has `..`. It can also change where git's list says that a
-/// work tree is, so each place in `before` counts as well.
-pub(crate) fn elsewhere(host: &Host, repository: &Repository, before: &[WorkTree]) -> NestedRepositories {
-    let mut search = NestedSearch::new(host);
-    let all: BTreeSet<WorkTree> = work_trees(host, repository).into_iter().chain(before.iter().cloned()).collect();
-    for WorkTree { git_dir, folder } in all.into_iter().filter(|tree| tree.git_dir != repository.git_dir) {
-        match folder {
-            Some(work_tree) => search.index(Repository { work_tree, git_dir, ..repository.clone() }),
-            // git still finds the git directory from its work tree, without the list.
-            None => {
-                let indexed = index::submodules(host, &git_dir, &repository.common_dir, &mut |_| {}).ok().flatten();
-                if indexed.is_none_or(|indexed| !indexed.names.is_empty() || !indexed.folders.is_empty()) {
-                    search.unclear(&git_dir, None);
-                }
-            }
-        }
-    }
-    search.all
-}
-
-/// A work tree of the project's repository.
+/// A work tree of a repository.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WorkTree {
     pub git_dir: AbsPath,
@@ -172,18 +157,6 @@ pub(crate) fn work_trees(host: &Host, repository: &Repository) -> Vec<WorkTree> 
 /// The repository whose work tree is `folder`, if git accepts it as one.
 pub(crate) fn repository_in(host: &Host, folder: &AbsPath) -> io::Result<Option<Nested>> {
     NestedSearch::new(host).at(folder, FoundBy::Folder)
-}
-
-/// The repositories that the indexes of `known` name.
-pub(crate) fn named_by<'n>(host: &Host, known: impl IntoIterator<Item = &'n Nested>) -> NestedRepositories {
-    let mut search = NestedSearch::new(host);
-    for known in known {
-        search.seen.insert(known.folder.clone());
-        for repository in known.repositories(host) {
-            search.index(repository);
-        }
-    }
-    search.all
 }
 
 /// All linked worktrees. git does not check the types of the entries in the folder of worktrees, so
