@@ -1,8 +1,9 @@
 //! Runs of one project at the same time. A command of the first run could plant something. A second
-//! run that starts then knows it from its start: its command could hide it while the first run ends,
-//! and put it back afterwards. So each run notes in the state folder the facts that it knew at its
-//! start. At its end, a run keeps of its own facts only those that other runs knew, too: the runs
-//! that were alive at its start and have ended since. A run that is still alive looks for itself.
+//! run that starts then knows it from its start: its command could hide it while the first run
+//! ends, and put it back afterwards. So each run notes in the state folder the facts that it knew
+//! at its start. At its end, a run keeps of its own facts only those that other runs knew, too: the
+//! runs that were alive at its start and have ended since. A run that is still alive looks for
+//! itself.
 //!
 //! NAME.facts has the hashes of all facts. NAME.run is locked as long as the run lasts, NAME.open
 //! until it begins to look at the host again.
@@ -129,8 +130,8 @@ impl Note {
 
     /// Returns the locks.
     fn write(folder: &OpenDir, name: &str, known: &HashSet<Fact>) -> io::Result<(File, File)> {
-        // The first one: by it, another run finds what is left of a killed one. It has its name only
-        // when it is locked.
+        // The first one: by it, another run finds what is left of a killed one. It has its name
+        // only when it is locked.
         let run = locked(folder, &format!(".{name}{RUN}"))?;
         folder.rename(format!(".{name}{RUN}"), folder, format!("{name}{RUN}"))?;
         let facts: Vec<u8> = known.iter().flatten().copied().collect();
@@ -148,8 +149,8 @@ impl Drop for Note {
     }
 }
 
-/// Makes a file that this process has locked. Another run may take a file that is not locked yet for
-/// one of a killed run, and remove it.
+/// Makes a file that this process has locked. Another run may take a file that is not locked yet
+/// for one of a killed run, and remove it.
 fn locked(folder: &OpenDir, name: &str) -> io::Result<File> {
     const ATTEMPTS: usize = 10;
     for _ in 0..ATTEMPTS {
