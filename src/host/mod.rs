@@ -338,6 +338,11 @@ impl Host {
         answer
     }
 
+    /// Whether this process may write the file or folder at `path`.
+    pub(crate) fn can_write(&self, path: &AbsPath) -> bool {
+        self.is_writable(path.as_path())
+    }
+
     /// Whether this process may read the file at `path`.
     pub fn can_read(&self, path: &AbsPath) -> bool {
         access(&*self.reached(path.as_path()), Access::READ_OK).is_ok()

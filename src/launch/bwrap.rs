@@ -117,8 +117,8 @@ pub fn machine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Ma
         return Err(unavailable(LimitKind::Tmp, &why).at(&limit.origin).help(help));
     }
     let takes_size = takes_size && has_size(host, &bwrap);
-    let scope = limits::scope(host, session, compiled)?;
-    Ok(Machine { bwrap, kernel: kernel(), disables_userns, own_mounts, mount_files, takes_size, scope })
+    let cgroup = limits::cgroup_source(host, session, compiled)?;
+    Ok(Machine { bwrap, kernel: kernel(), disables_userns, own_mounts, mount_files, takes_size, cgroup })
 }
 
 /// The protections beyond mounts that this kernel has.

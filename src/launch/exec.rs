@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::compile::guard_plan::{RUN_SHEET, RunSheet};
-use crate::compile::lower::Argv;
+use crate::compile::lower::{Argv, CgroupSource};
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::policy::{AbsPath, Word};
 #[cfg(feature = "ablate")]
@@ -41,13 +41,13 @@ pub(super) fn bwrap_command(argv: &Argv, more: Vec<(OwnedFd, RawFd)>, streams: &
     // The run sheet carries a command for which bwrap has no room.
     let is_too_long = argv.guard.is_some() && argv.is_command_too_long();
     let words = if is_too_long { argv.args_without_command() } else { argv.words() };
-    let scope = argv.scope.iter().flat_map(|scope| scope.words.iter().cloned());
-    let words: Vec<OsString> = scope.chain(words).collect();
+    let cgroup = argv.cgroup.iter().flat_map(|cgroup| cgroup.words.iter().cloned());
+    let words: Vec<OsString> = cgroup.chain(words).collect();
     let mut bwrap = Command::new(&words[0]);
     let passes = |(name, _): &(&OsString, &OsString)| argv.guard.is_none() || !is_for_loader(name);
     bwrap.args(&words[1..]).env_clear().envs(argv.environment.variables.iter().filter(passes));
-    if let Some(scope) = &argv.scope {
-        bwrap.env("XDG_RUNTIME_DIR", scope.runtime.as_path());
+    if let Some(CgroupSource::Systemd { runtime, .. }) = argv.cgroup.as_ref().map(|cgroup| &cgroup.source) {
+        bwrap.env("XDG_RUNTIME_DIR", runtime.as_path());
     }
     if argv.pre_exec.private_mounts {
         namespaces::make_mounts_private(&mut bwrap);

@@ -36,7 +36,7 @@ macro_rules! for_user {
 
 /// As a user beside a systemd user manager, which only root of the machine can start in namespaces
 /// of its own.
-macro_rules! for_user_with_manager {
+macro_rules! for_user_with_cgroups {
     ($control:literal: $($attack:ident),+ $(,)?) => { $(
         mod $attack {
             #[test]

@@ -251,8 +251,8 @@ impl Case {
                     let words: Vec<String> = operation.words.iter().map(|word| quoted(word)).collect();
                     writeln!(out, "  {}  # {}", without_hash(&words.join(" ")), operation.why()).unwrap();
                 }
-                if let Some(scope) = &argv.scope {
-                    writeln!(out, "  in front: {}", display_args(&scope.words)).unwrap();
+                if let Some(cgroup) = &argv.cgroup {
+                    writeln!(out, "  in front: {}", display_args(&cgroup.words)).unwrap();
                 }
                 for (limit, origin) in argv.guard.iter().flat_map(|guard| &guard.limits) {
                     writeln!(out, "  guard: --limit {limit}  # {origin}").unwrap();

@@ -47,7 +47,7 @@ fn argv(program: &Path, operations: Vec<Vec<OsString>>, command: Vec<OsString>) 
         dropped: Vec::new(),
         supervised: Vec::new(),
         tmp_size: None,
-        scope: None,
+        cgroup: None,
     }
 }
 

@@ -109,7 +109,7 @@ impl Target {
                 own_mounts: false,
                 mount_files: MountFiles::In(abs("/home/u/.local/state/agent-sandbox/mounts")),
                 takes_size: true,
-                scope: None,
+                cgroup: None,
             },
             &["true".into()],
             &mut diagnostics,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use agent_sandbox::audit::verify::model_files;
-use agent_sandbox::compile::lower::{Argv, Kernel, Machine, MountFiles, Scope};
+use agent_sandbox::compile::lower::{Argv, CgroupSource, Kernel, Machine, MountFiles};
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::compile::{self, Compiled};
 use agent_sandbox::diagnostic::Diagnostics;
@@ -121,9 +121,9 @@ pub fn session(cwd: &str) -> Session {
     Session { cwd: abs(cwd), uid: 1000, env, executable: Some(abs("/usr/bin/agent-sandbox")), memory: u64::MAX }
 }
 
-fn scope() -> Scope {
+fn cgroup() -> CgroupSource {
     let (systemd_run, env) = (abs("/usr/bin/systemd-run"), abs("/usr/bin/env"));
-    Scope { systemd_run, env, runtime: abs("/run/user/1000") }
+    CgroupSource::Systemd { systemd_run, env, runtime: abs("/run/user/1000") }
 }
 
 /// A machine that can do everything.
@@ -135,7 +135,7 @@ pub fn machine() -> Machine {
         own_mounts: false,
         mount_files: MountFiles::In(abs("/home/u/.local/state/agent-sandbox/mounts")),
         takes_size: true,
-        scope: Some(scope()),
+        cgroup: Some(cgroup()),
     }
 }
 

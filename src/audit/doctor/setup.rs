@@ -8,7 +8,7 @@ use crate::compile::layers;
 use crate::compile::lower::{Machine, SIZE};
 use crate::diagnostic::{Diagnostic, reason};
 use crate::host::{Host, Session};
-use crate::launch::limits::try_scope;
+use crate::launch::limits::try_cgroup;
 use crate::launch::{self, availability, bwrap};
 use crate::policy::{AbsPath, LimitKind};
 use crate::sys::terminal;
@@ -72,12 +72,11 @@ pub(super) fn features(bwrap: &AbsPath) -> impl Iterator<Item = Feature> + use<>
 pub(super) fn limits(host: &Host, session: &Session, bwrap: Option<&AbsPath>, tried: &Tried) -> DoctorFinding {
     let has_size = bwrap.is_some_and(|bwrap| bwrap::flags(bwrap).unwrap_or_default().contains(SIZE));
     let no_size = (!has_size).then(|| format!("this bwrap does not have `{SIZE}`"));
-    let no_scope = try_scope(host, session).err();
     let kinds = LimitKind::ALL.map(|kind| match kind {
         LimitKind::Time | LimitKind::FileSize | LimitKind::Output => (kind, None),
         LimitKind::Processes => (kind, tried.no_process_limit.clone()),
         LimitKind::Tmp => (kind, no_size.clone()),
-        LimitKind::Memory | LimitKind::Cpus => (kind, no_scope.clone()),
+        LimitKind::Memory | LimitKind::Cpus => (kind, try_cgroup(host, session, kind).err()),
     });
     let held = kinds.iter().filter(|(_, why)| why.is_none()).map(|(kind, _)| kind.to_string());
     let held = held.collect::<Vec<_>>().join(", ");

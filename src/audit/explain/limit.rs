@@ -56,7 +56,7 @@ fn held(kind: LimitKind) -> &'static str {
         LimitKind::FileSize => "RLIMIT_FSIZE, set by the guard: SIGXFSZ, or EFBIG where the command ignores it",
         LimitKind::Output => "the supervisor counts bytes, and ends the command as `time` does; exit code 124",
         LimitKind::Tmp => "the size of the file system at `/tmp`, by bubblewrap 0.7 or newer: ENOSPC",
-        LimitKind::Memory => "`memory.max` of a systemd scope: the kernel kills a process inside",
-        LimitKind::Cpus => "`cpu.max` of a systemd scope: the kernel slows the processes down",
+        LimitKind::Memory => "`memory.max` of the run's cgroup: the kernel kills a process inside",
+        LimitKind::Cpus => "`cpu.max` of the run's cgroup: the kernel slows the processes down",
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use crate::compile::lower::Argv;
+use crate::compile::lower::{Argv, CgroupSource};
 use crate::compile::plan::Purpose;
 use crate::diagnostic::shell_quote;
 use crate::policy::{AbsPath, Access};
@@ -24,11 +24,20 @@ const GROUPS: [OperationGroup; 6] = [
     ("hidden", |purpose| *purpose == Purpose::Rule(Access::Exclude)),
 ];
 
+/// Why there are arguments in front of bwrap.
+fn in_front(source: &CgroupSource) -> &'static str {
+    match source {
+        CgroupSource::Systemd { .. } => "a scope of systemd",
+        CgroupSource::Delegated { .. } => "a cgroup in a folder that is delegated to you",
+    }
+}
+
 pub(super) fn annotated(argv: &Argv) -> String {
     let mut sections = vec![("before the start", before(argv))];
     for (name, holds) in GROUPS {
-        let scope = argv.scope.iter().map(|scope| (display_args(&scope.words), "a scope of systemd".to_owned()));
-        let program = scope.chain([(shell_quote(argv.program.as_os_str()), String::new())]);
+        let cgroup =
+            argv.cgroup.iter().map(|cgroup| (display_args(&cgroup.words), in_front(&cgroup.source).to_owned()));
+        let program = cgroup.chain([(shell_quote(argv.program.as_os_str()), String::new())]);
         let program = program.filter(|_| name == "plumbing");
         let operations = argv.operations.iter().filter(|operation| holds(&operation.purpose));
         let lines = operations.map(|operation| (format!("  {}", display_args(&operation.words)), operation.why()));
@@ -40,11 +49,11 @@ pub(super) fn annotated(argv: &Argv) -> String {
     }
     let by_guard = argv.guard.iter().flat_map(|guard| &guard.limits).map(|limit| (limit, "set by the guard"));
     let by_supervisor = argv.supervised.iter().map(|limit| (limit, "enforced by the supervisor"));
-    let in_scope =
-        argv.scope.iter().flat_map(|scope| &scope.limits).map(|limit| (limit, "enforced by the cgroup of a scope"));
+    let by_cgroup = argv.cgroup.iter().flat_map(|cgroup| &cgroup.limits);
+    let by_cgroup = by_cgroup.map(|limit| (limit, "enforced by the cgroup of the run"));
     let limits = by_guard
         .chain(by_supervisor)
-        .chain(in_scope)
+        .chain(by_cgroup)
         .map(|((limit, origin), by)| (format!("# {limit}"), format!("{origin}; {by}")));
     sections.push(("limits", limits.collect()));
     let overflow = argv.guard.iter().flat_map(|guard| guard.plan.overflow.iter().zip(&guard.because));

@@ -100,8 +100,8 @@ fn before(argv: &Argv) -> Vec<String> {
 
 /// The limits that a supervisor enforces, or compares with the cgroup before the start.
 fn supervised(argv: &Argv) -> Vec<String> {
-    let in_scope = argv.scope.iter().flat_map(|scope| &scope.limits);
-    let limits = argv.supervised.iter().chain(in_scope).map(|(limit, _)| format!("`{limit}`")).collect();
+    let by_cgroup = argv.cgroup.iter().flat_map(|cgroup| &cgroup.limits);
+    let limits = argv.supervised.iter().chain(by_cgroup).map(|(limit, _)| format!("`{limit}`")).collect();
     counted("a supervisor for the limit", "a supervisor for the limits", limits).into_iter().collect()
 }
 
@@ -181,8 +181,8 @@ impl Argv {
     /// rule asks for has its own line. Comments before it list the other things that a run does.
     pub fn to_shell(&self) -> String {
         let mut out: String = besides(self).iter().map(|(title, list)| format!("# {title}: {list}\n")).collect();
-        if let Some(scope) = &self.scope {
-            out.push_str(&format!("{} \\\n  ", display_args(&scope.words)));
+        if let Some(cgroup) = &self.cgroup {
+            out.push_str(&format!("{} \\\n  ", display_args(&cgroup.words)));
         }
         out.push_str(&shell_quote(self.program.as_os_str()));
         out.extend(self.lines().iter().map(|line| format!(" \\\n  {line}")));

@@ -42,8 +42,8 @@ pub(super) fn script(argv: &Argv) -> Vec<u8> {
         out.extend(format!("exec {}<&0 0<&{kept} {kept}<&- &&\n", data.descriptor).bytes());
     }
     out.extend(environment::prefix(&argv.environment));
-    if let Some(scope) = &argv.scope {
-        out.extend([&quote_all(&scope.words)[..], b" \\\n  "].concat());
+    if let Some(cgroup) = &argv.cgroup {
+        out.extend([&quote_all(&cgroup.words)[..], b" \\\n  "].concat());
     }
     out.extend(quote(argv.program.as_os_str()));
     for operation in &argv.operations {

@@ -1,7 +1,7 @@
 //! Turns a plan into bwrap's arguments. OWNS the spelling of bwrap's flags; pure.
 
+mod cgroup;
 mod limit;
-mod scope;
 
 use std::ffi::{OsStr, OsString};
 
@@ -21,8 +21,8 @@ use crate::sys::ablate::{self, Mitigation};
 pub use crate::sys::fd::Data;
 use crate::sys::seccomp;
 
+pub use cgroup::{CGROUP_PREFIX, CgroupSource, LoweredCgroup};
 pub use limit::MAX_WORDS;
-pub use scope::{LoweredScope, Scope, scope_args};
 
 /// The youngest flag that every policy needs (bubblewrap 0.5).
 pub const PERMS: &str = "--perms";
@@ -92,8 +92,8 @@ pub struct Argv {
     pub supervised: Vec<(Limit, Origin)>,
     /// The size of the private `/tmp`, if it has one.
     pub tmp_size: Option<u64>,
-    /// The scope of systemd in which bwrap starts, if a limit needs one.
-    pub scope: Option<LoweredScope>,
+    /// The cgroup in which bwrap starts, if a limit needs one.
+    pub cgroup: Option<LoweredCgroup>,
 }
 
 /// A file of ours that bwrap binds.
@@ -134,10 +134,10 @@ pub struct PreExec {
 }
 
 impl Argv {
-    /// All arguments, those of the scope in front of bwrap's.
+    /// All arguments, those that make the cgroup in front of bwrap's.
     pub fn all_args(&self) -> Vec<OsString> {
-        let scope = self.scope.iter().flat_map(|scope| scope.words.iter().cloned());
-        scope.chain(self.words()).collect()
+        let cgroup = self.cgroup.iter().flat_map(|cgroup| cgroup.words.iter().cloned());
+        cgroup.chain(self.words()).collect()
     }
 
     /// All arguments, bwrap first.
@@ -152,8 +152,8 @@ impl Argv {
     /// The limits that this command or its supervisor enforces.
     pub fn limits(&self) -> impl Iterator<Item = Limit> {
         let by_guard = self.guard.iter().flat_map(|guard| &guard.limits);
-        let by_scope = self.scope.iter().flat_map(|scope| &scope.limits);
-        let by_others = by_guard.chain(&self.supervised).chain(by_scope).map(|(limit, _)| *limit);
+        let by_cgroup = self.cgroup.iter().flat_map(|cgroup| &cgroup.limits);
+        let by_others = by_guard.chain(&self.supervised).chain(by_cgroup).map(|(limit, _)| *limit);
         by_others.chain(self.tmp_size.map(Limit::tmp))
     }
 
@@ -182,7 +182,7 @@ pub struct Machine {
     /// bwrap takes [`SIZE`]. Without it the default size of `/tmp` is left out.
     pub takes_size: bool,
     /// Known where the policy has a limit that needs it.
-    pub scope: Option<Scope>,
+    pub cgroup: Option<CgroupSource>,
 }
 
 /// Protections that a kernel may lack.
@@ -228,7 +228,7 @@ pub fn lower(compiled: &Compiled, machine: &Machine, command: &[OsString], diagn
         dropped: plan.redundant.clone(),
         pre_exec: PreExec { scope: plain && machine.kernel.landlock, private_mounts: plain && machine.own_mounts },
         tmp_size,
-        scope: scope::lower(compiled, machine.scope.as_ref()),
+        cgroup: cgroup::lower(compiled, machine.cgroup.as_ref()),
         supervised: limits(compiled, |kind| matches!(kind, LimitKind::Time | LimitKind::Output)),
     };
     limit::refuse_too_many(&argv, diagnostics);

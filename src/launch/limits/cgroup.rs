@@ -1,49 +1,77 @@
-//! Memory and processor time, which only a cgroup limits: a scope of the systemd user manager.
+//! Memory and processor time, which only a cgroup limits: a scope of the systemd user manager, or
+//! a cgroup in a folder that an administrator delegated to the user.
 //!
 //! systemd accepts the properties of a scope also where it does not control memory or processor
-//! time. So the supervisor reads the limits back from the scope's cgroup before the command starts.
+//! time. So the supervisor reads the limits back from the cgroup before the command starts.
 
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::retry_on_intr;
-use rustix::process::Pid;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Pid, getpid, test_kill_process};
 
 use crate::compile::Compiled;
 use crate::compile::limits::unavailable;
-use crate::compile::lower::{Scope, scope_args};
+use crate::compile::lower::{CGROUP_PREFIX, CgroupSource};
 use crate::diagnostic::{Diagnostic, reason};
 use crate::guard::report::Report;
+use crate::host::open_dir::OpenDir;
 use crate::host::{Host, Resolved, Session};
 use crate::launch::bwrap;
 use crate::policy::{AbsPath, Limit, LimitKind};
 use crate::sys::ablate::{self, Mitigation};
 
-/// The programs that make a scope, if the policy has a limit that needs one.
-pub(crate) fn scope(host: &Host, session: &Session, compiled: &Compiled) -> Result<Option<Scope>, Diagnostic> {
-    let needs = [LimitKind::Memory, LimitKind::Cpus].into_iter().find_map(|kind| compiled.policy.limits.get(&kind));
-    let Some(limit) = needs else { return Ok(None) };
-    let refused = |why: String| {
+/// The way to a cgroup of the run, if the policy has a limit that needs one.
+pub(crate) fn cgroup_source(
+    host: &Host,
+    session: &Session,
+    compiled: &Compiled,
+) -> Result<Option<CgroupSource>, Diagnostic> {
+    let needs = [LimitKind::Memory, LimitKind::Cpus].map(|kind| compiled.policy.limits.get(&kind));
+    let kinds: Vec<LimitKind> = needs.iter().flatten().map(|limit| limit.value.kind()).collect();
+    let Some(limit) = needs.into_iter().flatten().next().filter(|_| !ablate::is_off(Mitigation::Limits)) else {
+        return Ok(None);
+    };
+    let (source, programs) = find_source(host, session, &kinds).map_err(|why| {
         let help =
             "run in a session of systemd (`loginctl enable-linger` starts its user manager), or remove the limit";
         unavailable(limit.value.kind(), &why).help(help).at(&limit.origin)
-    };
-    let (runtime, programs) = manager(host, session).map_err(refused)?;
-    for (name, program) in PROGRAMS.iter().zip(&programs) {
+    })?;
+    for (name, program) in &programs {
         bwrap::refuse_planted(compiled, name, program)?;
     }
-    let [systemd_run, env] = programs.map(|program| program.path);
-    Ok(Some(Scope { systemd_run, env, runtime }))
+    Ok(Some(source))
 }
 
-const PROGRAMS: [&str; 2] = ["systemd-run", "env"];
+/// The way to a cgroup with limits of these kinds, and the programs for it with their names. The
+/// error names the lacking part.
+fn find_source(
+    host: &Host,
+    session: &Session,
+    kinds: &[LimitKind],
+) -> Result<(CgroupSource, Vec<(&'static str, Resolved)>), String> {
+    let mut programs = Vec::new();
+    let mut find = |name: &'static str| {
+        let found = bwrap::first_on_path(host, session, name);
+        let program = found.ok_or_else(|| format!("there is no `{name}` on PATH"))?;
+        let path = program.path.clone();
+        programs.push((name, program));
+        Ok::<AbsPath, String>(path)
+    };
+    let source = match (manager(host, session), delegated(host, kinds)) {
+        (Ok(runtime), _) => CgroupSource::Systemd { systemd_run: find("systemd-run")?, env: find("env")?, runtime },
+        (Err(_), Some(folder)) => {
+            CgroupSource::Delegated { folder, sh: find("sh")?, mkdir: find("mkdir")?, env: find("env")? }
+        }
+        (Err(why), None) => return Err(format!("{why}, and no cgroup above this process is delegated to you")),
+    };
+    Ok((source, programs))
+}
 
-/// The folder in which the user manager listens, and the programs.
-fn manager(host: &Host, session: &Session) -> Result<(AbsPath, [Resolved; 2]), String> {
-    let find =
-        |name: &str| bwrap::first_on_path(host, session, name).ok_or_else(|| format!("there is no `{name}` on PATH"));
+/// The folder in which the user manager listens.
+fn manager(host: &Host, session: &Session) -> Result<AbsPath, String> {
     let runtime = session
         .path_var("XDG_RUNTIME_DIR")
         .ok_or("`XDG_RUNTIME_DIR` is not set, so no user manager of systemd runs")?;
@@ -51,8 +79,35 @@ fn manager(host: &Host, session: &Session) -> Result<(AbsPath, [Resolved; 2]), S
     if !host.exists(&manager).unwrap_or(false) {
         return Err(format!("no user manager of systemd listens at `{manager}`"));
     }
-    let [systemd_run, env] = PROGRAMS.map(find);
-    Ok((runtime, [systemd_run?, env?]))
+    Ok(runtime)
+}
+
+/// The nearest cgroup, from that of this process upwards, in which this process may make a child
+/// with limits of these kinds and enter it.
+fn delegated(host: &Host, kinds: &[LimitKind]) -> Option<AbsPath> {
+    let own = Cgroup::of(host, getpid()).ok()?;
+    let controllers = kinds.iter().map(|kind| if *kind == LimitKind::Memory { "memory" } else { "cpu" });
+    own.with_ancestors().find_map(|cgroup| {
+        let given = cgroup.read("cgroup.subtree_control").ok()?;
+        let is_given = |name| given.split_whitespace().any(|controller| controller == name);
+        let folder = AbsPath::normalize(&cgroup.folder)?;
+        let may_enter = host.can_write(&folder) && host.can_write(&folder.join("cgroup.procs"));
+        (may_enter && controllers.clone().all(is_given)).then_some(folder)
+    })
+}
+
+/// Removes the cgroups of ended runs from a delegated folder. The kernel refuses to remove one that
+/// has a process.
+pub(super) fn remove_ended(host: &Host, delegated: &AbsPath) -> io::Result<()> {
+    let folder = OpenDir::open(host, delegated)?;
+    for name in folder.names()? {
+        let process = name.to_str().and_then(|name| name.strip_prefix(CGROUP_PREFIX)?.parse().ok());
+        // A live process may be about to enter.
+        if process.and_then(Pid::from_raw).is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH)) {
+            let _ = folder.remove_dir(&name);
+        }
+    }
+    Ok(())
 }
 
 /// Reads the limits back from the cgroup of a process. The error names the first limit that is not
@@ -102,58 +157,73 @@ fn has_swap(host: &Host) -> bool {
     }
 }
 
-/// The cgroup of a process in the hierarchy of version 2.
+/// A cgroup in the hierarchy of version 2.
 struct Cgroup<'h> {
     host: &'h Host,
-    path: String,
+    root: &'static str,
+    folder: String,
 }
 
 impl<'h> Cgroup<'h> {
     fn of(host: &'h Host, process: Pid) -> Result<Self, String> {
         let list = host.kernel_file(&format!("proc/{}/cgroup", process.as_raw_nonzero())).ok().flatten();
         let list = String::from_utf8(list.unwrap_or_default()).unwrap_or_default();
-        let path =
-            list.lines().find_map(|line| line.strip_prefix("0::/")).ok_or("there are no cgroups of version 2")?;
-        let places = ["sys/fs/cgroup", "sys/fs/cgroup/unified"].map(|root| format!("{root}/{path}"));
-        let is_there =
-            |place: &String| host.kernel_file(&format!("{place}/cgroup.procs")).is_ok_and(|found| found.is_some());
-        let path = places.into_iter().find(is_there).ok_or_else(|| format!("the cgroup `/{path}` cannot be read"))?;
-        Ok(Self { host, path })
+        let path = list.lines().find_map(|line| line.strip_prefix("0::")).ok_or("there are no cgroups of version 2")?;
+        let places = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(|root| (root, format!("{root}{path}")));
+        let is_there = |(_, folder): &(_, String)| {
+            host.kernel_file(&format!("{folder}/cgroup.procs")).is_ok_and(|found| found.is_some())
+        };
+        let (root, folder) =
+            places.into_iter().find(is_there).ok_or_else(|| format!("the cgroup `{path}` cannot be read"))?;
+        Ok(Self { host, root, folder: folder.trim_end_matches('/').to_owned() })
+    }
+
+    fn with_ancestors(&self) -> impl Iterator<Item = Self> {
+        let parent = |folder: &String| folder.rfind('/').map(|end| folder[..end].to_owned());
+        let folders = std::iter::successors(Some(self.folder.clone()), parent);
+        let (host, root) = (self.host, self.root);
+        folders.take_while(|folder| folder.len() >= root.len()).map(|folder| Self { host, root, folder })
     }
 
     fn read(&self, name: &str) -> Result<String, String> {
-        match self.host.kernel_file(&format!("{}/{name}", self.path)) {
+        match self.host.kernel_file(&format!("{}/{name}", self.folder)) {
             Ok(Some(text)) => Ok(String::from_utf8_lossy(&text).trim().to_owned()),
-            Ok(None) => Err(format!("`{name}` does not appear in `/{}`: systemd does not control it there", self.path)),
-            Err(e) => Err(format!("`{name}` in `/{}`: {}", self.path, reason(&e))),
+            Ok(None) => Err(format!("`{name}` does not appear in `{}`: it has no such controller", self.folder)),
+            Err(e) => Err(format!("`{name}` in `{}`: {}", self.folder, reason(&e))),
         }
     }
 
     fn differs(&self, name: &str) -> String {
-        format!("`{name}` in `/{}` is {}", self.path, self.read(name).unwrap_or_else(|_| "missing".to_owned()))
+        format!("`{name}` in `{}` is {}", self.folder, self.read(name).unwrap_or_else(|_| "missing".to_owned()))
     }
 }
 
-/// Makes a scope and reads its limits back, for `doctor`. The error names the lacking part.
-pub(crate) fn try_scope(host: &Host, session: &Session) -> Result<(), String> {
-    let (runtime, [systemd_run, _]) = manager(host, session)?;
-    let limits = [Limit::memory(64 << 20), Limit::cpus(100)];
-    let mut command = Command::new(systemd_run.path.as_path());
-    command.args(scope_args(&limits)).arg("cat").env("XDG_RUNTIME_DIR", runtime.as_path());
+/// Makes a cgroup with a limit of this kind and reads the limit back, for `doctor`. The error names
+/// the lacking part.
+pub(crate) fn try_cgroup(host: &Host, session: &Session, kind: LimitKind) -> Result<(), String> {
+    let (source, _) = find_source(host, session, &[kind])?;
+    let limit = if kind == LimitKind::Memory { Limit::memory(64 << 20) } else { Limit::cpus(100) };
+    let words = source.words(&[limit]);
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).arg("cat");
+    if let CgroupSource::Systemd { runtime, .. } = &source {
+        command.env("XDG_RUNTIME_DIR", runtime.as_path());
+    }
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-    let mut child = child.map_err(|e| format!("`{}`: {}", systemd_run.path, reason(&e)))?;
-    // `cat` echoes a byte. When the answer comes, the process is in its scope.
+    let maker = words[0].display();
+    let mut child = child.map_err(|e| format!("`{maker}`: {}", reason(&e)))?;
+    // `cat` echoes a byte. When the answer comes, the process is in its cgroup.
     let answered = echo(&mut child, bwrap::PATIENCE).map_err(|e| match e.kind() {
-        io::ErrorKind::TimedOut => "`systemd-run` does not answer".to_owned(),
-        _ => "`systemd-run` cannot make a scope".to_owned(),
+        io::ErrorKind::TimedOut => format!("`{maker}` does not answer"),
+        _ => format!("`{maker}` cannot make a cgroup"),
     });
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let checked = answered.and_then(|()| {
-        let pid = pid.ok_or("the scope has no process")?;
-        limits.iter().try_for_each(|limit| held(host, pid, *limit))
-    });
+    let checked = answered.and_then(|()| held(host, pid.ok_or("the cgroup has no process")?, limit));
     let _ = child.kill();
     let _ = child.wait();
+    if let CgroupSource::Delegated { folder, .. } = &source {
+        let _ = remove_ended(host, folder);
+    }
     checked
 }
 
@@ -208,5 +278,45 @@ mod tests {
         fs::remove_file(&swaps).unwrap();
         fs::create_dir(&swaps).unwrap();
         assert!(has_swap(&host));
+    }
+
+    // SPEC Z7
+    #[test]
+    fn the_nearest_cgroup_that_is_delegated_with_its_controllers_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let host = Host::at(root.path());
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let found = |kinds: &[LimitKind]| delegated(&host, kinds).map(|folder| folder.to_string());
+        assert_eq!(found(&[LimitKind::Cpus]), None);
+        write(&format!("proc/{}/cgroup", getpid()), "4:memory:/x\n0::/a/b/c\n");
+        for (folder, given) in [("", "cpu memory"), ("/a", "cpu"), ("/a/b", ""), ("/a/b/c", "")] {
+            write(&format!("sys/fs/cgroup{folder}/cgroup.procs"), "");
+            write(&format!("sys/fs/cgroup{folder}/cgroup.subtree_control"), given);
+        }
+        assert_eq!(found(&[LimitKind::Cpus]).as_deref(), Some("/sys/fs/cgroup/a"));
+        assert_eq!(found(&[LimitKind::Memory, LimitKind::Cpus]).as_deref(), Some("/sys/fs/cgroup"));
+        fs::remove_file(root.path().join("sys/fs/cgroup/a/cgroup.procs")).unwrap();
+        assert_eq!(found(&[LimitKind::Cpus]).as_deref(), Some("/sys/fs/cgroup"));
+    }
+
+    // SPEC Z7
+    #[test]
+    fn only_the_cgroups_of_ended_runs_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let mut ended = Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        let names =
+            [format!("agent-sandbox-{}", ended.id()), format!("agent-sandbox-{}", getpid()), "shell".to_owned()];
+        for name in names.iter().map(String::as_str).chain(["agent-sandbox-x"]) {
+            fs::create_dir(root.path().join(name)).unwrap();
+        }
+        let folder = AbsPath::normalize(root.path()).unwrap();
+        remove_ended(&Host::at("/"), &folder).unwrap();
+        let left = names.map(|name| root.path().join(name).exists());
+        assert_eq!((left, root.path().join("agent-sandbox-x").exists()), ([false, true, true], true));
     }
 }

@@ -9,17 +9,17 @@ mod tmp;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use crate::compile::lower::Argv;
+use crate::compile::lower::{Argv, CgroupSource};
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::guard::report::Report;
 use crate::host::Host;
-use crate::policy::{Limit, LimitKind};
+use crate::policy::{AbsPath, Limit, LimitKind};
 use crate::sys::ablate::{self, Mitigation};
 use crate::sys::process::Process;
 use crate::sys::timer::ContinueTimer;
 
-pub(super) use cgroup::scope;
-pub(crate) use cgroup::try_scope;
+pub(super) use cgroup::cgroup_source;
+pub(crate) use cgroup::try_cgroup;
 pub(super) use output::Meter;
 use tmp::TmpFolder;
 
@@ -46,8 +46,10 @@ pub(super) struct LimitWatch {
     timer: Option<ContinueTimer>,
     meter: Option<Meter>,
     tmp: Option<TmpFolder>,
-    /// The limits of the scope.
-    scope: Vec<Limit>,
+    /// The limits of the cgroup.
+    cgroup: Vec<Limit>,
+    /// The delegated folder in which the cgroup was made.
+    delegated: Option<AbsPath>,
     /// The limit that the command has reached, and when everything inside is killed for it.
     reached: Option<(Limit, Instant)>,
     is_killed: bool,
@@ -58,15 +60,19 @@ impl LimitWatch {
         let time = argv.supervised.iter().map(|(limit, _)| *limit).find(|limit| limit.kind() == LimitKind::Time);
         let time = time.filter(|_| !ablate::is_off(Mitigation::Limits));
         let (deadline, timer, tmp, reached, is_killed) = (None, None, None, None, false);
-        let scope = argv.scope.iter().flat_map(|scope| &scope.limits).map(|(limit, _)| *limit).collect();
-        Self { time, deadline, timer, meter, tmp, scope, reached, is_killed }
+        let cgroup = argv.cgroup.iter().flat_map(|cgroup| &cgroup.limits).map(|(limit, _)| *limit).collect();
+        let delegated = argv.cgroup.as_ref().and_then(|cgroup| match &cgroup.source {
+            CgroupSource::Delegated { folder, .. } => Some(folder.clone()),
+            CgroupSource::Systemd { .. } => None,
+        });
+        Self { time, deadline, timer, meter, tmp, cgroup, delegated, reached, is_killed }
     }
 
     /// Called while the guard waits. Opens the sandbox's `/tmp`, and checks the limits of the
     /// cgroup. After an error the command does not start.
     pub(super) fn ready(&mut self, host: &Host, guard: &Process) -> Result<(), Report> {
         self.tmp = TmpFolder::of(guard.pid());
-        cgroup::check(host, guard.pid(), &self.scope)
+        cgroup::check(host, guard.pid(), &self.cgroup)
     }
 
     /// The command may run from now on.
@@ -118,8 +124,12 @@ impl LimitWatch {
 
     /// Called when all processes inside have ended. Passes the rest of the output on, and returns
     /// the reports.
-    pub(super) fn end(&mut self, size: Option<u64>, give_up: impl Fn() -> bool) -> Vec<Diagnostic> {
+    pub(super) fn end(&mut self, host: &Host, size: Option<u64>, give_up: impl Fn() -> bool) -> Vec<Diagnostic> {
         self.timer = None;
+        if let Some(folder) = &self.delegated {
+            // The end of a later run tries again.
+            let _ = cgroup::remove_ended(host, folder);
+        }
         let mut lost = None;
         if let Some(meter) = self.meter.take() {
             let limit = Limit::output(meter.limit());
@@ -162,9 +172,10 @@ mod tests {
         let [_, out, _] = given;
         std::fs::File::from(out.unwrap()).write_all(b"12345").unwrap();
         let (time, deadline, timer, tmp, reached) = (None, None, None, None, None);
-        let (meter, scope, is_killed) = (Some(meter), Vec::new(), false);
-        let mut watch = LimitWatch { time, deadline, timer, meter, tmp, scope, reached, is_killed };
-        let said: Vec<String> = watch.end(None, || false).into_iter().map(|said| said.message).collect();
+        let (meter, cgroup, delegated, is_killed) = (Some(meter), Vec::new(), None, false);
+        let mut watch = LimitWatch { time, deadline, timer, meter, tmp, cgroup, delegated, reached, is_killed };
+        let said: Vec<String> =
+            watch.end(&Host::at("/"), None, || false).into_iter().map(|said| said.message).collect();
         assert_eq!(said, ["the end of the output is missing: it reached the limit `output=4B`"]);
         assert!(watch.is_reached());
     }

@@ -147,7 +147,7 @@ impl<'a> Run<'a> {
             Some(init) => init.end(),
             None => self.bwrap.end_orphans(),
         }
-        let said = self.limits.end(argv.tmp_size, asked_to_end);
+        let said = self.limits.end(host, argv.tmp_size, asked_to_end);
         // The hooks compare the host with their notes, so this comes before they remove
         // placeholders.
         let conclusion = match status {
