@@ -11,7 +11,7 @@ use crate::support::write_program;
 for_user_with_manager!("limits": taking_more_memory_than_allowed, keeping_processors_busy);
 for_user_with_manager!("cgroup-check": taking_memory_that_systemd_does_not_limit);
 
-/// Runs an attack beside a manager.
+/// Runs an attack with a systemd user manager.
 fn attack_beside_manager(scene: &Scene, path: &str, attack: &str) -> Ran {
     let script =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/escape/attacks/host_manager.sh")).unwrap();
@@ -25,14 +25,14 @@ fn attack_beside_manager(scene: &Scene, path: &str, attack: &str) -> Ran {
     run(command)
 }
 
-/// Whether the kernel lets cgroups of version 2 control this.
+/// Whether the kernel offers this controller to cgroups of version 2.
 fn is_controlled(controller: &str) -> bool {
     let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
     let lists = roots.map(|root| fs::read_to_string(format!("{root}/cgroup.controllers")).unwrap_or_default());
     lists.iter().any(|list| list.split_whitespace().any(|name| name == controller))
 }
 
-/// The product refuses a limit that no controller enforces, and says where it looked.
+/// Asserts that the product refuses a limit that no controller enforces, and names the cgroup.
 #[track_caller]
 fn assert_refused(ran: &Ran, limit: &str, file: &str) {
     let said = format!(
@@ -48,7 +48,7 @@ fn taking_more_memory_than_allowed(scene: &Scene) -> Verdict {
     let ran = attack_beside_manager(scene, "", "memory.py");
     if !scene.is_control() {
         match is_controlled("memory") {
-            // The kernel kills the process.
+            // The kernel kills the process at the limit.
             true => assert!(ran.out.starts_with("variables ") && ran.code == Some(137), "{ran:#?}"),
             false => assert_refused(&ran, "memory", "memory.max"),
         }
@@ -64,13 +64,14 @@ fn keeping_processors_busy(scene: &Scene) -> Verdict {
         assert_refused(&ran, "cpus", "cpu.max");
         return Verdict::Held(ran.err);
     }
-    // In each period of 100 ms the kernel gives 20 ms, so a second takes 50, however busy the
-    // machine is. The first may have begun, and the last not yet have ended.
+    // In each period of 100 ms the kernel gives 20 ms, so one second takes 50 periods, however busy
+    // the machine is. Two are subtracted for an incomplete first and last period.
     let periods: u64 = ran.value("periods").parse().unwrap();
     Verdict::broken_if(periods < 48, format!("{ran:?}"))
 }
 
-/// A systemd without the controller accepts the property and does nothing. So does this one.
+/// A systemd without the controller accepts the property and ignores it. This wrapper ignores it,
+/// too.
 // SPEC A24, Z7
 fn taking_memory_that_systemd_does_not_limit(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "[limits]\nmemory = '64M'");
@@ -87,7 +88,7 @@ exec /usr/bin/systemd-run \"${words[@]}\"
     let ran = attack_beside_manager(scene, &format!("{}:", folder.display()), "memory.py");
     let is_taken = ran.out.contains("taken");
     if is_taken {
-        // The programs that make the scope leave no variable behind.
+        // The programs that make the scope add no variable.
         let variables: Vec<&str> = ran.value("variables").split(' ').collect();
         assert!(!variables.contains(&"INVOCATION_ID") && variables.contains(&"HOME"), "{ran:#?}");
         assert_eq!(ran.code, Some(0));

@@ -35,8 +35,8 @@ pub(super) fn lower(compiled: &Compiled, scope: Option<&Scope>) -> Option<Lowere
     let mut words = vec![scope.systemd_run.as_os_str().to_owned()];
     words.extend(scope_args(&amounts).into_iter().map(OsString::from));
     words.push(scope.env.as_os_str().to_owned());
-    // systemd-run sets INVOCATION_ID and needs XDG_RUNTIME_DIR. `env -u` takes both away, unless
-    // the command has a value of its own.
+    // systemd-run sets INVOCATION_ID and needs XDG_RUNTIME_DIR. `env -u` removes each of them
+    // again, unless the command's environment has it.
     let variables = ["INVOCATION_ID", "XDG_RUNTIME_DIR"].map(OsString::from);
     let dropped = variables.into_iter().filter(|name| !compiled.environment.variables.contains_key(name));
     words.extend(dropped.flat_map(|name| ["-u".into(), name]));

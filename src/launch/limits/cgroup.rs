@@ -1,6 +1,7 @@
-//! Memory and processor time, which only a cgroup limits: a scope of the systemd user manager.
+//! The limits of memory and processor time. They need a cgroup: a scope of the systemd user
+//! manager.
 //!
-//! systemd accepts the properties of a scope also where it does not control memory or processor
+//! systemd accepts the properties of a scope even where it does not control memory or processor
 //! time. So the supervisor reads the limits back from the scope's cgroup before the command starts.
 
 use std::io::{self, Read, Write};
@@ -40,7 +41,7 @@ pub(crate) fn scope(host: &Host, session: &Session, compiled: &Compiled) -> Resu
 
 const PROGRAMS: [&str; 2] = ["systemd-run", "env"];
 
-/// The folder in which the user manager listens, and the programs.
+/// The folder in which the user manager listens, and the programs in `PROGRAMS`.
 fn manager(host: &Host, session: &Session) -> Result<(AbsPath, [Resolved; 2]), String> {
     let find =
         |name: &str| bwrap::first_on_path(host, session, name).ok_or_else(|| format!("there is no `{name}` on PATH"));
@@ -73,7 +74,8 @@ fn held(host: &Host, process: Pid, limit: Limit) -> Result<(), String> {
             if max.is_none_or(|max| max > limit.amount()) {
                 return Err(cgroup.differs("memory.max"));
             }
-            // A kernel without this file does not count swap. Then the machine must have no swap.
+            // A kernel without this file does not count swap. In that case the machine must have
+            // none.
             match cgroup.read("memory.swap.max") {
                 Ok(swap) if swap == "0" => Ok(()),
                 Err(_) if !has_swap(host) => Ok(()),
@@ -134,7 +136,7 @@ impl<'h> Cgroup<'h> {
     }
 }
 
-/// Makes a scope and reads its limits back, for `doctor`. The error names the lacking part.
+/// Makes a scope and reads its limits back, for `doctor`. The error names the missing part.
 pub(crate) fn try_scope(host: &Host, session: &Session) -> Result<(), String> {
     let (runtime, [systemd_run, _]) = manager(host, session)?;
     let limits = [Limit::memory(64 << 20), Limit::cpus(100)];
@@ -157,7 +159,7 @@ pub(crate) fn try_scope(host: &Host, session: &Session) -> Result<(), String> {
     checked
 }
 
-/// Writes a byte to `child`, and reads one from it, which may take up to `time`.
+/// Writes a byte to `child`, and waits up to `time` for a byte from it.
 fn echo(child: &mut Child, time: Duration) -> io::Result<()> {
     let streams = child.stdin.as_mut().zip(child.stdout.as_mut());
     let (stdin, stdout) = streams.ok_or(io::ErrorKind::BrokenPipe)?;

@@ -1,5 +1,5 @@
-# Keeps one processor busy for a second of its time, and says over how many periods the kernel has
-# spread the processor time of its cgroup: none where it does not limit it.
+# Uses one second of processor time, and prints over how many periods the kernel has spread it for
+# this cgroup. Without a limit there are none.
 import time
 
 while time.process_time() < 1:
