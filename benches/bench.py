@@ -1,8 +1,8 @@
 """Measures starts of a sandbox against a bare bwrap and against the printed argv.
 
 Machines are noisy, so the variants of a case take turns, one start each, and the ratio of their medians
-counts. If root starts this script, all commands run as an ordinary user. The folder of the files is not
-in /tmp, which is private in a sandbox, and is removed afterwards.
+counts. If root starts this script, all commands run as an ordinary user. All files are outside of
+/tmp, which is private in a sandbox, and are removed afterwards.
 """
 
 import argparse
@@ -30,7 +30,7 @@ QUIET = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in 
 
 
 class Start:
-    """One way to start a command, and the seconds that it takes each time."""
+    """One way to start a command, and the seconds that each start takes."""
 
     def __init__(self, name, argv, cwd, env, descriptors=()):
         self.name, self.argv, self.cwd, self.env = name, argv, cwd, env
@@ -56,7 +56,7 @@ class Start:
         return taken
 
     def weigh(self):
-        """Notes the peak memory of the starting process when the command runs."""
+        """Records the peak memory of the process that starts the command."""
         os.chdir(self.cwd)
         pid = os.posix_spawn(self.program, [*self.argv[:-1], "sleep", "1"], self.env, file_actions=QUIET)
         time.sleep(0.5)
@@ -72,8 +72,8 @@ class Start:
 def settle(folder):
     """Waits until the file system makes a new file quickly.
 
-    ext4 gives no inode to a new file that was freed within the last minute, and steps over each of
-    them: after thousands of deletions nearby, a new file takes 0.9 ms instead of 0.01.
+    ext4 does not reuse an inode that was freed within the last minute, and steps over each of them.
+    After thousands of deletions nearby, creating a file takes 0.9 ms instead of 0.01.
     """
     def seconds():
         path = os.path.join(folder, "settle")
@@ -87,7 +87,7 @@ def settle(folder):
         if statistics.median(seconds() for _ in range(9)) < 0.00003:
             return
         time.sleep(1)
-    print("bench: new files take long here, which counts for agent-sandbox alone", file=sys.stderr)
+    print("bench: creating files is slow here, which slows down agent-sandbox alone", file=sys.stderr)
 
 
 def take_turns(starts, rounds):
@@ -159,7 +159,7 @@ class Bench:
         create(by_hand.placeholders)
         second = take_turns([self.bare(cwd), by_hand], rounds)
         remove(by_hand.placeholders)
-        # The bare starts link the two series.
+        # Both series have bare starts: their ratio is the drift of the machine.
         drift = bare.median / second["bare bwrap"].median
         by_hand.seconds = [seconds * drift for seconds in by_hand.seconds]
         self.add(case, bare)
@@ -189,7 +189,7 @@ class Bench:
         self.rows[-1]["variant"] = f"agent-sandbox, peak memory {ours.kilobytes / 1024:.1f} MB (goal ≤ 8)"
 
     def lived_in(self):
-        """A home as people have it: two agents, keys, and ten other secrets."""
+        """Measures a typical home: two agents, keys, and ten other secrets."""
         for name in LIVED_IN:
             write(self.home, name, "x")
         self.against_printed("default policy, home with two agents and eleven secrets", self.project("lived-in"), self.rounds)
@@ -271,7 +271,7 @@ class Bench:
         self.policy("")
 
     def growth(self):
-        """What a command or a policy can make many of: the time for n and for 4n."""
+        """Measures n and 4n of each thing that a command or a policy can create in large numbers."""
         for name, count in (("worktrees", 250), ("modules", 250), ("submodules", 10000), ("journal", 250), ("rules", 20000), ("project_rules", 20000), ("mistakes", 10000), ("braces", 50)):
             before = None
             for number in (count, 4 * count):
@@ -280,7 +280,7 @@ class Bench:
                 getattr(self, f"many_{name}")(cwd, number)
                 start = self.ours("agent-sandbox", self.project(f"beside-{number}") if name == "journal" else cwd)
                 start.may_fail = name in ("mistakes", "braces")
-                # The first start removes what a killed run left.
+                # The first start removes the leftovers of the killed run, so only it is measured.
                 start.seconds = [start.run() for _ in range(1 if name == "journal" else 3)]
                 grows = start.median / before if before else None
                 goal = (f"{grows:.1f} × the one before; linear: ≤ 4, with noise 5", grows <= 5) if grows else ()
@@ -313,7 +313,7 @@ class Bench:
             file.write(index + hashlib.sha1(index).digest())
 
     def many_journal(self, cwd, number):
-        """A run with as many placeholders was killed. The next start is in another project."""
+        """Kills a run with `number` placeholders. The measured start is in another project."""
         self.many_worktrees(cwd, number)
         argv = [self.binary, "--", "sh", "-c", 'touch ran; sleep 600']
         killed = subprocess.Popen(argv, cwd=cwd, env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -326,7 +326,7 @@ class Bench:
         self.policy(f"[filesystem]\nro = {json.dumps([f'f{index}' for index in range(number)])}\n")
 
     def many_project_rules(self, cwd, number):
-        """The names in the project are near to those of the rules."""
+        """Creates files whose names are similar to the paths of the rules."""
         names = [f"f{index}" for index in range(number)]
         write(cwd, ".agent-sandbox.toml", f"[filesystem]\nro = {json.dumps(names)}\n")
         for name in names[:100]:
@@ -344,7 +344,7 @@ class Bench:
 
 
 def linear(before, now):
-    """Whether the time grows no faster than the depth, with a fifth for noise: as text, and as a bool."""
+    """Returns the growth as text, and whether the time grows no faster than the depth, with a fifth for noise."""
     if not before:
         return None, None
     more, grows = now[0] / before[0], now[1] / before[1]
@@ -416,7 +416,7 @@ def main():
             before = ""
             if case == "mounts":
                 if os.getuid() != 0:
-                    print("bench: mounts: only root can make mounts; left out", file=sys.stderr)
+                    print("bench: mounts: left out, because only root can make mounts", file=sys.stderr)
                     continue
                 before = f'mkdir {inside}/on; i=0; while [ $i -lt 100 ]; do mkdir {inside}/on/$i; mount --bind {inside}/on/$i {inside}/on/$i; i=$((i + 1)); done'
             print(f"bench: {case}", file=sys.stderr)
@@ -433,7 +433,7 @@ def main():
             rows += as_user(words)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    # Results of some cases must not replace those of all.
+    # A run of some cases must not replace the results of all cases.
     if arguments.results and chosen == cases:
         report.write(rows, arguments.results)
     sys.stdout.write(report.table(rows))

@@ -1,4 +1,4 @@
-"""Counts the instructions that agent-sandbox takes to compile a policy.
+"""Counts the instructions that agent-sandbox executes to compile a policy.
 
 The count is the same on a loaded machine as on an idle one. Compare two builds on one machine.
 """
@@ -25,9 +25,9 @@ def with_rules(project, count):
 
 
 def counted(binary, count):
-    """Millions of instructions that `--print-args` takes, with the default policy and `count` rules.
+    """Millions of instructions that `--print-args` executes with the default policy and `count` rules.
 
-    `None` if this valgrind lacks a system call that we use: 3.19 has no openat2.
+    `None` if this valgrind lacks a system call that agent-sandbox uses: 3.19 has no openat2.
     """
     with tempfile.TemporaryDirectory(dir=os.path.dirname(binary)) as folder:
         project = os.path.join(folder, "home/code/project")

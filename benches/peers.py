@@ -26,7 +26,7 @@ PEERS = [
 
 
 def install(folder):
-    """Installs the peers, which may need root. Returns the name and argv of each."""
+    """Installs the peers, for which it may need root. Returns the name and argv of each."""
     installed = []
     for name, steps, argv in PEERS:
         place = os.path.join(folder, name)

@@ -15,9 +15,9 @@
 #![warn(unreachable_pub)]
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
-// The rooms, in the order of their imports: a room imports only rooms above it. `model` imports
-// `policy` alone. tests/docs/rooms.rs holds this order. Blank lines keep rustfmt from sorting them.
-// They are public for the tests of this repository alone.
+// The rooms (top-level modules), in the order of their imports: a room imports only rooms above
+// it. `model` imports `policy` alone. tests/docs/rooms.rs tests this order. Blank lines keep
+// rustfmt from sorting them. The rooms are public only for the tests of this repository.
 #[doc(hidden)]
 pub mod policy;
 
@@ -165,7 +165,7 @@ impl Sandbox {
     /// Compiles the policy, to show its mistakes and warnings before a run.
     ///
     /// # Errors
-    /// If the policy cannot be run: all its mistakes.
+    /// If the policy has errors: all of them.
     pub fn compile(self) -> Result<CompiledSandbox, Refusal> {
         let mut warnings = Diagnostics::default();
         let judged = trust::compile(&self.host, &self.session, &self.request, &mut warnings);

@@ -4,7 +4,7 @@
 
 mod support;
 
-/// `CODE sentence produce;` — a test with that name, which produces that code and nothing else.
+/// `CODE sentence produce;` defines a test with that name, which produces that code and no other.
 macro_rules! cases {
     ($($code:ident $name:ident $produce:expr;)+) => {
         pub const CASES: &[(Code, &str)] = &[$((Code::$code, stringify!($name))),+];
@@ -88,8 +88,8 @@ fn the_names_of_the_codes_are_unique_and_searchable() {
     }
 }
 
-/// The text holds the one code, keeps to the style of `src/diagnostic/mod.rs`, and is the reviewed
-/// one.
+/// Asserts that the text has this code alone, keeps to the style of `src/diagnostic/mod.rs`, and
+/// equals its snapshot.
 fn assert_says(code: Code, sentence: &str, text: &str) {
     let start = format!("{}[{}]: ", code.severity(), code.name());
     let titles: Vec<&str> =
@@ -105,7 +105,7 @@ fn assert_says(code: Code, sentence: &str, text: &str) {
 fn assert_style(message: &str) {
     let first = message.chars().next().unwrap();
     assert!(first == '`' || first.is_lowercase(), "lower case: {message}");
-    assert!(!message.ends_with(['.', '!', ' ', ':']), "no full stop, and no sentence without its end: {message}");
+    assert!(!message.ends_with(['.', '!', ' ', ':']), "a full stop or a missing end: {message}");
 }
 
 fn rendered(diagnostics: &Diagnostics) -> String {

@@ -1,5 +1,4 @@
-//! The fuzz targets of `fuzz/`, for a bounded number of inputs, and the inputs that are known to
-//! fail.
+//! The fuzz targets of `fuzz/` with a bounded number of inputs, and inputs that once failed.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/fuzzing.rs"]
@@ -16,7 +15,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// A valid project file, user file and flags, to be damaged.
+/// A valid project file, user file and flags, which the tests damage.
 const DOCUMENTS: [&str; 3] = [
     "network = false\n[filesystem]\npresets = [\"!@all\", \"@mine\"]\ntmp = \"host\"\nrw = [\".\", \"src/**/{a,b*}\"]\nro = [{ path = \"~/.ssh\", if-missing = \"error\" }]\n[presets.mine]\nexclude = [\"[a-c]?\", '\\[x\\]']\ninclude = [\"@git\"]\n\0docker = false\nfilesystem.exclude = [\"**/.env\"]\n\0\x02src/*\0\x01/tmp",
     "[filesystem]\nexclude = [\"src/a\"]\nrw = [\"src/a/b\", \"/tmp/t\"]\n\0[presets.x]\nro = [\"s*\"]\n\0\x03@x\0\x04",
@@ -114,7 +113,7 @@ fn every_undamaged_document_compiles_to_an_argv() {
     }
 }
 
-/// Runs a fixed set of inputs, and tells how many came to an argv.
+/// Runs a fixed set of inputs, and returns the number of those that compile to an argv.
 fn run(inputs: &impl Strategy<Value = Vec<u8>>, cases: u32) -> u32 {
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let target = Target::new();
@@ -133,7 +132,7 @@ fn run(inputs: &impl Strategy<Value = Vec<u8>>, cases: u32) -> u32 {
 #[test]
 fn a_damaged_policy_is_refused_or_understood() {
     let understood = run(&damaged(), 1200);
-    assert!((200..1000).contains(&understood), "both must happen, and {understood} of 1200 were understood");
+    assert!((200..1000).contains(&understood), "{understood} of 1200 inputs were understood");
 }
 
 #[test]
@@ -183,7 +182,7 @@ fn a_pattern_of_a_megabyte_is_refused_or_matches_nothing() {
         let long = piece.repeat(1_000_000 / piece.len());
         excluding([long]);
     }
-    // As much as fits into a file.
+    // The pattern is as long as a file may be.
     project(&format!("filesystem.ro = ['{}']", "*/".repeat(500_000)));
 }
 

@@ -1,5 +1,5 @@
-//! The access that the built-in presets promise, path by path. The list is a second one, so that a
-//! test fails if an entry is lost from the data.
+//! The access that the built-in presets promise, path by path. These lists do not come from the
+//! data of the presets, so a test fails if the data loses an entry.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -13,8 +13,8 @@ use agent_sandbox::model::ModelView as View;
 use agent_sandbox::policy::{Access, IfMissing, Mask};
 use support::{Tree, abs, leads_to_copy, model};
 
-/// Below the home, or in the project where it does not start with `~/`. A trailing `/` makes a
-/// directory.
+/// Paths that are hidden. They are in the project if they do not start with `~/`. A trailing `/`
+/// means a directory.
 const HIDDEN: &[&str] = &[
     "~/.ssh/",
     "~/.gnupg/",
@@ -135,7 +135,7 @@ const HIDDEN: &[&str] = &[
     "worker/.dev.vars",
 ];
 
-/// Settings with a credential in each, which the command reads without it.
+/// Settings with a credential, and the copy without it that the command reads.
 const REDACTED: &[(&str, &str, &str)] = &[
     ("~/.npmrc", "a=b\n//r.example/:_authToken=T0KEN\n", "a=b\n"),
     ("web/.npmrc", "_password=T0KEN\na=b\n", "a=b\n"),
@@ -190,7 +190,7 @@ const WRITABLE: &[&str] = &[
     "node_modules/x/.env",
 ];
 
-/// Empty and writable, with any files of the host there.
+/// Folders that are empty and writable inside, whatever files the host has in them.
 const OWN: &[&str] = &[
     "~/.claude/session-env/",
     "~/.claude/shell-snapshots/",
@@ -371,8 +371,7 @@ fn settings_are_read_without_their_credentials_by_default() {
     }
 }
 
-/// Hiding more never shows anything: neither by rank nor by way of a link does a preset's copy beat
-/// an `exclude`.
+/// A preset's copy never beats an `exclude`, neither by precedence nor through a link.
 // SPEC P16
 #[test]
 fn a_copy_is_shown_only_where_no_other_rule_hides_the_file() {
@@ -403,7 +402,7 @@ fn a_copy_is_shown_only_where_no_other_rule_hides_the_file() {
     }
 }
 
-/// Only what exists is masked: an empty home costs no argument.
+/// Only existing files are masked, so an empty home needs no argument.
 #[test]
 fn nothing_is_mounted_for_credentials_that_do_not_exist() {
     let tree = Tree::new(["home/u/proj/src/"]);
@@ -430,7 +429,7 @@ fn folders_in_which_processes_meet_are_empty_and_writable_by_default() {
 // SPEC P1
 #[test]
 fn paths_that_the_host_obeys_later_are_read_only_by_default() {
-    // A private file is read-only on the host, and the command finds a link to its copy.
+    // The command cannot change the host's private file: it has a link to the copy.
     let is_private = |view: &View| matches!(view, View::Symlink { target, .. } if leads_to_copy(target));
     assert_all(READ_ONLY, &Request::default(), "read-only", |view| {
         matches!(view, View::Host { writable: false, .. }) || is_private(view)
@@ -454,15 +453,16 @@ fn lint_settings_are_read_only_on_request() {
     assert_all(LINT, &request, "read-only", |view| matches!(view, View::Host { writable: false, .. }));
 }
 
-/// A preset's `ro` shows nothing (SPEC P12), so data that relied on one to re-open what a preset
-/// excludes would be wrong.
+/// A preset's `ro` shows nothing (SPEC P12), so no preset may use one to re-open a path that a
+/// preset excludes.
 // SPEC P12
 #[test]
 fn no_preset_relies_on_a_ro_to_show_what_one_excludes() {
     let of = |access: Access| entries().filter(move |(_, _, entry)| entry.access == access);
     assert!(of(Access::Ro).count() > 300 && of(Access::Exclude).count() > 300);
     for (_, _, shown) in of(Access::Ro) {
-        // At one path the `exclude` wins, and the `ro` blocks the path while it is missing.
+        // At the same path, the `exclude` wins, and the `ro` only blocks the path while it is
+        // missing.
         let is_around = |hidden: &PresetEntry| {
             let (hidden, shown) = (Path::new(hidden.path), Path::new(shown.path));
             hidden != shown && shown.starts_with(hidden)
@@ -478,7 +478,7 @@ fn entries() -> impl Iterator<Item = (&'static BuiltinPreset, &'static Group, &'
     groups.flat_map(|(preset, group)| group.entries.iter().map(move |entry| (preset, group, entry)))
 }
 
-/// One table of all defaults, for reviewers.
+/// The snapshot is a table of all defaults for reviewers.
 // SPEC P13, O3
 #[test]
 fn every_entry_names_its_tool_and_its_source() {

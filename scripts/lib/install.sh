@@ -1,9 +1,9 @@
 # shellcheck shell=sh
-# Installs what is missing with the package manager of this system. Sourced, not run.
+# Installs missing commands with the package manager of this system. Sourced, not run.
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 
-# ensure COMMAND…: afterwards each of them is there. Returns 125 where that is not possible.
+# ensure COMMAND…: installs the commands that are missing. Returns 125 if it cannot.
 ensure() {
     missing=
     for wanted in "$@"; do
@@ -33,7 +33,7 @@ ensure() {
         fi
     fi
     say "installing$packages with $manager"
-    # shellcheck disable=SC2086 # a list of words each
+    # shellcheck disable=SC2086 # several words
     if ! install_with "$manager" "$as_root" $packages </dev/null >&2; then
         say "could not install$packages with $manager; as root, install by hand"
         return 125
@@ -42,17 +42,17 @@ ensure() {
 
 is_there() {
     case $1 in
-    # No command, but a part of Python that some systems leave out.
+    # Not a command, but modules of Python that some systems leave out.
     python3-venv) /usr/bin/python3 -c 'import ensurepip, venv' >/dev/null 2>&1 ;;
-    # Debian calls it otherwise, because it has another program of that name.
+    # Debian calls it fdfind, because it has another program called fd.
     fd) command -v fd >/dev/null 2>&1 || command -v fdfind >/dev/null 2>&1 ;;
-    # Systems with apk have no systemd; the tests of its scopes then see that this is said.
+    # Systems with apk have no systemd. There, the tests of scopes check the diagnostic.
     systemd-run) command -v systemd-run >/dev/null 2>&1 || command -v apk >/dev/null 2>&1 ;;
     *) command -v "$1" >/dev/null 2>&1 ;;
     esac
 }
 
-# package_of MANAGER COMMAND: what the command is called there.
+# package_of MANAGER COMMAND: prints the packages that contain the command.
 package_of() {
     case "$1:$2" in
     *:bwrap) echo bubblewrap ;;
@@ -75,7 +75,7 @@ package_of() {
     esac
 }
 
-# install_with MANAGER SUDO PACKAGE…: asks nothing.
+# install_with MANAGER SUDO PACKAGE…: installs the packages without questions.
 install_with() {
     manager=$1 as_root=$2
     shift 2
@@ -87,8 +87,7 @@ install_with() {
             $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@"
         ;;
     dnf) $as_root dnf -q install -y "$@" ;;
-    # Arch supports no installation against an old system, so the list may be refreshed only with
-    # everything else.
+    # Arch supports no partial upgrades, so the list is refreshed only together with all packages.
     pacman) $as_root pacman -S --noconfirm --needed "$@" || $as_root pacman -Syu --noconfirm --needed "$@" ;;
     zypper) $as_root zypper -q --non-interactive install "$@" ;;
     apk) $as_root apk add -q "$@" ;;

@@ -16,7 +16,7 @@ pub struct Consents {
     pub state: AbsPath,
     /// Sorted by the file that they are about.
     pub consents: Vec<Consent>,
-    /// Records that do not count: damaged, or not the user's own.
+    /// Records that give no consent, because they are damaged or not the user's own.
     pub unusable: Vec<Unusable>,
 }
 
@@ -38,11 +38,11 @@ pub struct Consent {
 pub enum ConsentStatus {
     /// The file has the content that the user agreed to.
     InForce,
-    /// The file has another content now, so the consent does not count.
+    /// The content of the file has changed, so the consent is not in force.
     Changed,
-    /// There is no such file any more, or a symlink in its place.
+    /// The file no longer exists, or its path leads through a symlink.
     Gone,
-    /// The file is there and cannot be read.
+    /// The file exists but cannot be read.
     Unreadable,
 }
 
@@ -75,8 +75,8 @@ pub fn consents(host: &Host, state: &AbsPath) -> Result<Consents, Diagnostic> {
 }
 
 fn status(host: &Host, file: &AbsPath, agreed: &str) -> ConsentStatus {
-    // The record names a path without symlinks. If a symlink is on the way now, the path means
-    // another file, and the recorded one counts as gone.
+    // The record names a path without symlinks. If the path contains a symlink now, it leads to
+    // another file, and the recorded file counts as gone.
     let is_itself = host.resolve(file.as_path()).map(|found| found.path == *file && found.kind.is_some());
     match is_itself.and_then(|is| if is { host.read_regular(file, MAX_CONFIG_BYTES) } else { Ok(None) }) {
         Ok(Some(content)) if sha256(&content) == agreed => ConsentStatus::InForce,

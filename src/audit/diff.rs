@@ -25,7 +25,8 @@ pub struct Diff {
 pub fn diff(old: (&str, &Compiled), new: (&str, &Compiled)) -> Diff {
     let ((old_name, old), (new_name, new)) = (old, new);
     let widened = openings(old, new);
-    // The old policy opens the paths that the new one closes.
+    // With its operands exchanged, `openings` finds the narrowed access. Exchange `old` and `new`
+    // back.
     let swapped = |PolicyChange { what, old, new }| PolicyChange { what, old: new, new: old };
     let narrowed = openings(new, old).into_iter().map(swapped).collect();
     Diff { old: old_name.to_owned(), new: new_name.to_owned(), widened, narrowed, notes: Vec::new() }

@@ -1,4 +1,4 @@
-//! The access that a command has at a path, read off the mounts of a plan.
+//! The access that a command has at a path, as the mounts of a plan give it.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +13,21 @@ use crate::policy::{AbsPath, Access, PathMap};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename = "Effective", rename_all = "kebab-case")]
 pub enum EffectiveAccess {
-    /// The host's, to read and to change.
+    /// The host's file or folder, which the command can read and change.
     Rw,
-    /// The host's, to read.
+    /// The host's file or folder, which the command can read.
     Ro,
-    /// Hidden: neither to read nor to change.
+    /// Hidden: the command can neither read nor change it.
     Exclude,
-    /// A copy of the host's file without its credentials, to read.
+    /// A copy of the host's file without its credentials, which the command can read.
     Redacted,
-    /// Another file or folder, or a text, which the policy injects here, to read.
+    /// Another file or folder, or a text, which the policy injects here. The command can read it.
     Injected,
-    /// A copy of the host's file, kept for this project, to read and to change.
+    /// A copy of the host's file, kept for this project, which the command can read and change.
     PrivateFile,
-    /// A place of the sandbox's own, empty at first and gone after the run.
+    /// A folder of the sandbox's own, empty at the start and removed after the run.
     Private,
-    /// A place of the sandbox's own, in which the command can create nothing.
+    /// A folder of the sandbox's own, in which the command can create nothing.
     PrivateRo,
     /// The sandbox's own `/dev`.
     Dev,
@@ -79,7 +79,7 @@ impl From<Access> for EffectiveAccess {
 pub struct VisibleMounts<'p> {
     mounts: PathMap<&'p PlannedMount>,
     read_only: BTreeSet<&'p AbsPath>,
-    /// Private files.
+    /// Paths of private files, at which the guard mounts links.
     links: BTreeSet<&'p AbsPath>,
     /// Files that show a copy without credentials.
     redacted: BTreeSet<&'p AbsPath>,
@@ -133,7 +133,7 @@ impl<'p> VisibleMounts<'p> {
         self.showing(path).map_or(EffectiveAccess::Ro, |planned| self.access_by(planned))
     }
 
-    /// The access from the mount point downwards.
+    /// The access that `planned` gives at its mount point and below.
     pub fn access_by(&self, planned: &PlannedMount) -> EffectiveAccess {
         match &planned.mount {
             Mount::Bind { kind: BindKind::ReadOnly, .. }
@@ -143,7 +143,7 @@ impl<'p> VisibleMounts<'p> {
             | Mount::Symlink { .. } => EffectiveAccess::Ro,
             Mount::Bind { .. } | Mount::SecondMount { .. } | Mount::PrivateCopies { .. } => EffectiveAccess::Rw,
             Mount::MaskFile { .. } | Mount::MaskSource => EffectiveAccess::Exclude,
-            // Git's copy of its list is readable.
+            // The copy of git's `info/exclude` is readable.
             Mount::DataFile { .. } if planned.purpose == Purpose::Base => EffectiveAccess::Ro,
             Mount::Injected { .. } => EffectiveAccess::Injected,
             Mount::DataFile { .. } if self.injected.contains(&planned.path) => EffectiveAccess::Injected,
@@ -156,7 +156,7 @@ impl<'p> VisibleMounts<'p> {
             }
             Mount::Tmpfs { .. } if self.read_only.contains(&planned.path) => EffectiveAccess::PrivateRo,
             Mount::Tmpfs { .. } => EffectiveAccess::Private,
-            // Never visible; see `of`.
+            // `of` records neither directories nor remounts. The sandbox's own root is read-only.
             Mount::Directory { .. } | Mount::RemountReadOnly | Mount::OwnRoot => EffectiveAccess::PrivateRo,
             Mount::Dev => EffectiveAccess::Dev,
             Mount::Proc => EffectiveAccess::Proc,

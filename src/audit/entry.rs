@@ -5,8 +5,7 @@ use std::path::Path;
 use crate::compile::layers::Project;
 use crate::policy::AbsPath;
 
-/// A TOML string by which the project's file names `path` and nothing else. `None` if the path is
-/// not UTF-8.
+/// A TOML string that names `path` alone in the project's file. `None` if the path is not UTF-8.
 pub(super) fn entry(path: &AbsPath, project: &Project) -> Option<String> {
     match (path.relative_to(&project.root), path.relative_to(&project.home)) {
         (None, Some(in_home)) => quoted("~/", in_home),
@@ -31,7 +30,7 @@ fn quoted(start: &str, path: &Path) -> Option<String> {
     Some(toml_string(&format!("{start}{pattern}")))
 }
 
-/// An entry for a missing folder, which a `/` at the end tells from a file.
+/// An entry for a missing folder. The `/` at its end says that it is a folder.
 pub(super) fn folder_entry(path: &AbsPath, project: &Project) -> Option<String> {
     entry(path, project).map(|entry| format!("{}/\"", entry.trim_end_matches('"')))
 }

@@ -1,5 +1,5 @@
-//! Answers about a policy, read off the results of the stages. Answers report the decisions of the
-//! stages and make none.
+//! Answers about a policy. They report the decisions of the compile stages and make none of their
+//! own.
 //!
 //! Each answer is a value that people read as text and tools as JSON; [`schema`] describes the
 //! JSON.

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::private::KeptCopy;
 
-/// Copies of private files against the host's files.
+/// The copies of private files, each compared with the host's file.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(title = "agent-sandbox private")]
 pub struct PrivateCopies {

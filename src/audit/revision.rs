@@ -1,7 +1,8 @@
 //! The project's file at a revision.
 //!
-//! The settings of a repository can name programs, so git runs only commands that read its objects,
-//! without hooks, filters and pager, with an environment of our own, and without fetching.
+//! The settings of a repository can name programs, so this module starts only git commands that
+//! read objects. They run without hooks, filters and a pager, with an environment of our own, and
+//! without fetching.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -29,7 +30,7 @@ pub fn source_at(
     revision: &OsStr,
 ) -> Result<Option<Source>, Diagnostic> {
     let named = format!("git:{}", escape_for_display(revision));
-    // Git would read it as an option, or as the index.
+    // Git would read a revision that starts with `-` as an option, and an empty one as the index.
     if revision.is_empty() || revision.as_bytes().starts_with(b"-") {
         return Err(failed(format!("`{named}` names no revision"), "write `git:HEAD`, `git:main` or `git:COMMIT`"));
     }
@@ -52,7 +53,7 @@ pub fn source_at(
     let listed = git.ask(["ls-tree".into(), "-z".into(), commit, "--".into(), PROJECT_FILE.into()])?;
     let Some(listed) = listed else {
         return Err(failed(
-            format!("cannot read the files of `{named}`: the repository lacks them, or it is no single commit"),
+            format!("cannot read the files of `{named}`: it is not a single commit, or the repository lacks them"),
             "name another revision, or fetch this one",
         ));
     };

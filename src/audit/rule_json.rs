@@ -20,7 +20,8 @@ pub struct RuleJson {
     /// The access that the rule gives. Mounts of every sandbox also have kinds of access that no
     /// rule can give.
     pub access: EffectiveAccess,
-    /// The path that it is about on this host. It applies to this path and everything below.
+    /// The path on this host that the rule is about. The rule applies to it and to everything
+    /// below.
     pub at: AbsPath,
     /// The rule as written: a path or a pattern. Absent for a rule that no user wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,8 +36,8 @@ pub struct RuleJson {
     pub links: Vec<AbsPath>,
 }
 
-/// The decision that governs `path`, which holds no symlinks, unless a mount of every sandbox lies
-/// nearer.
+/// The decision that governs `path`, unless a mount that every sandbox has lies nearer. `path`
+/// contains no symlinks.
 pub(super) fn decided<'c>(
     compiled: &'c Compiled,
     mounts: &VisibleMounts,
@@ -111,7 +112,7 @@ pub(super) fn is_winner(found: &Match, decision: &Decision) -> bool {
     found.rule.access == decision.access && found.exactness == decision.exactness && found.rule.origin == *origin
 }
 
-/// The text of a rule that a user or a preset wrote. Rules of our own have a path alone.
+/// The text of a rule that a user or a preset wrote. `None` for agent-sandbox's own rules.
 fn written(rule: &Rule) -> Option<Word> {
     let is_written = !matches!(rule.origin, Origin::BuiltIn(_)) && rule.layer != LayerKind::Base;
     is_written.then(|| Word(rule.text.clone()))

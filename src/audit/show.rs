@@ -40,10 +40,10 @@ pub struct Shown {
     /// Protections without which nothing starts.
     pub require: Vec<RequiredProtection>,
     pub environment: ShownEnvironment,
-    /// Paths that are created before the start and stay.
+    /// Paths that the run creates before the start and does not remove.
     pub created: Vec<AbsPath>,
-    /// Each path at which another rule begins to decide, parents first. A path between two of them
-    /// has the access of the nearest one around it.
+    /// Each path at which another rule begins to decide, parents first. Any other path has the
+    /// access of the nearest listed path above it.
     pub paths: Vec<ShownPath>,
 }
 
@@ -84,7 +84,7 @@ pub struct RequiredProtection {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename = "Variables")]
 pub struct ShownEnvironment {
-    /// Whether variables that nothing names pass.
+    /// Whether the command gets variables that no entry names.
     pub inherit: Setting<bool>,
     /// The variables that keep the caller's value.
     pub passed: Vec<Word>,
@@ -112,7 +112,7 @@ pub struct ShownPath {
     /// The directory cannot be renamed, because this path lies in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned_for: Option<AbsPath>,
-    /// Nothing is there, and a placeholder keeps it so during the run.
+    /// The path does not exist. A placeholder keeps the command from creating it during the run.
     pub placeholder: bool,
 }
 

@@ -17,7 +17,7 @@ pub(super) enum CliError {
     Reported,
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// A mistake on the command line, or a request for help, which clap takes for an error.
+    /// A mistake on the command line, or a request for help, which clap reports as an error.
     #[error(transparent)]
     Usage(#[from] clap::Error),
 }

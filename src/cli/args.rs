@@ -72,7 +72,7 @@ pub(super) enum Subcommand {
     Schema(SchemaArgs),
     /// Remove the placeholders of killed runs
     ///
-    /// The next run does so as well. Files that have changed since are left, and named.
+    /// The next run removes them, too. Files that have changed since are kept and named.
     Sweep,
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -147,7 +147,8 @@ pub(super) struct Options {
     pub color: ColorChoice,
 }
 
-// Flags that subcommands take, too. A documentation comment here would become the help of these.
+// Subcommands take these flags, too. A doc comment here would become the help of those
+// subcommands.
 
 #[derive(Debug, Args)]
 pub(super) struct PolicyArgs {
@@ -323,7 +324,7 @@ impl Options {
 /// Adds the flags behind a subcommand to those before it. `refuse_misplaced_flag` has refused a
 /// flag that is in both places and may be given once only.
 fn merge(options: &mut Options, behind: &ArgMatches) {
-    // An error says that the subcommand does not take the flag.
+    // `try_get_one` fails if the subcommand does not take the flag.
     fn one<T: Clone + Send + Sync + 'static>(behind: &ArgMatches, flag: &str) -> Option<T> {
         behind.try_get_one(flag).ok().flatten().cloned()
     }
@@ -357,7 +358,7 @@ pub(super) fn definition() -> Command {
 
 /// Parses all of `args`, or fails: no argument is ignored.
 pub(super) fn parse(args: &[OsString]) -> Result<Arguments, clap::Error> {
-    // clap's own `help` takes names alone.
+    // clap's own `help` accepts only names of subcommands.
     if let [program, help, flag] = args
         && help == "help"
         && (flag == "--help" || flag == "-h")
@@ -385,13 +386,14 @@ fn requested_color(args: &[OsString]) -> ColorChoice {
     values.last().and_then(|value| ColorChoice::from_str(value, false).ok()).unwrap_or_default()
 }
 
-/// A mistake that clap does not know.
+/// A mistake that clap itself does not detect.
 pub(super) fn mistake(kind: ErrorKind, message: impl std::fmt::Display) -> clap::Error {
     definition().error(kind, message)
 }
 
-/// `--network false` would run a command called `false`, with the network on, and `explain
-/// --network false` would look at a file of that name. After `--` such an argument is meant.
+/// Refuses a value behind a space: `--network false` would run a command called `false`, with the
+/// network on, and `explain --network false` would look at a file of that name. After `--` such an
+/// argument is a command or a path.
 fn refuse_misplaced_value(args: &[OsString], arguments: &Arguments) -> Result<(), clap::Error> {
     let ours = args.len().saturating_sub(arguments.command.len());
     let mut pairs = args.iter().zip(args.iter().skip(1)).take(ours).take_while(|(flag, _)| *flag != "--");
@@ -414,7 +416,8 @@ fn refuse_misplaced_value(args: &[OsString], arguments: &Arguments) -> Result<()
     Err(mistake(ErrorKind::InvalidValue, message))
 }
 
-/// Refuses a flag before a subcommand that does not take it, or not with the arguments behind it.
+/// Refuses a flag before a subcommand if the subcommand does not take the flag, or does not take
+/// it together with the arguments behind the subcommand.
 fn refuse_misplaced_flag(matches: &ArgMatches) -> Result<(), clap::Error> {
     let Some((name, behind)) = matches.subcommand() else { return Ok(()) };
     let program = definition();
@@ -447,7 +450,7 @@ fn refuse_misplaced_flag(matches: &ArgMatches) -> Result<(), clap::Error> {
     Ok(())
 }
 
-/// The subcommand that `wrong` was probably meant to be.
+/// The subcommand whose name is most similar to `wrong`.
 pub(super) fn nearest_subcommand(wrong: &str) -> Option<String> {
     let program = definition();
     let names = program.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).map(|known| known.get_name());

@@ -28,7 +28,7 @@ const NAME: &str = "agent-sandbox";
 
 pub(super) fn run(arguments: &CompletionsArgs, output: &Output) -> Answered {
     let all = args::definition();
-    // Completions would offer hidden subcommands.
+    // Leave out hidden subcommands, which completions would offer.
     let mut definition = clap::Command::new(NAME)
         .version(env!("CARGO_PKG_VERSION"))
         .args(all.get_arguments().cloned())

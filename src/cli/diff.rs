@@ -41,7 +41,7 @@ pub(super) struct DiffArgs {
     /// Exit with 1 if NEW is wider than OLD anywhere; narrower alone is 0
     #[arg(long)]
     exit_code: bool,
-    /// Let a revision without the file stand for no project file
+    /// If a revision has no such file, compare the policy without a project file
     #[arg(long)]
     allow_missing: bool,
     /// Print one JSON object: see `agent-sandbox schema diff`
@@ -193,7 +193,7 @@ fn at_revision(
     }
     let name = format!("git:{}", escape_for_display(revision));
     if allow_missing {
-        let note = format!("there is no `{PROJECT_FILE}` at `{name}`: it stands for the policy without one");
+        let note = format!("there is no `{PROJECT_FILE}` at `{name}`: the policy without one is compared");
         return Ok(nothing(format!("{name}:{PROJECT_FILE}"), Some(note)));
     }
     let message = format!("`{name}` has no `{PROJECT_FILE}` in `{}`", project.root);

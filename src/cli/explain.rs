@@ -182,7 +182,7 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
     out
 }
 
-/// The rule as it is written, the path that it came to, and its origin.
+/// The rule as written, the path that it applies to, and its origin.
 fn ruling(rule: &RuleJson) -> String {
     let at = rule.at.to_string();
     let written = rule.text.as_ref().map(|text| escape_for_display(&text.0)).filter(|text| *text != at);
@@ -209,8 +209,8 @@ fn step(step: &MountStep) -> String {
     }
 }
 
-/// `is_uniform`: all paths below have the same access. Green: the command cannot end this
-/// protection. Yellow: it may. Red: it is incomplete.
+/// `is_uniform`: all paths below have the same access. Green means that the command cannot end the
+/// protection, yellow that it may end it, red that the protection is incomplete.
 fn durability(one: &Durability, is_uniform: bool, paint: Paint) -> String {
     let (good, bad) = (|text: String| paint.good(text).to_string(), |text: String| paint.bad(text).to_string());
     let warning = |text: String| paint.warning(text).to_string();
@@ -250,7 +250,9 @@ fn durability(one: &Durability, is_uniform: bool, paint: Paint) -> String {
         Durability::NotCreatable => good("the command cannot create it".to_owned()),
         Durability::Movable { directories } => {
             let directories = listed(directories.iter().map(ToString::to_string), "and");
-            warning(format!("the command can rename {directories}: the rule goes along, and the old place is free"))
+            warning(format!(
+                "the command can rename {directories}: the rule moves along, and the old path is not covered"
+            ))
         }
         Durability::Pinned { keeps } => good(format!(
             "the directory stays where it is: it cannot be renamed or removed, because {keeps} lies in it"

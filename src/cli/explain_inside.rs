@@ -18,7 +18,7 @@ use super::style::Paint;
 /// size.
 const LARGEST: u64 = 1 << 24;
 
-/// The reason for `/`.
+/// The reason given for a path that no row covers.
 const READ_ONLY_HOST: &str = "the host is read-only";
 
 /// The paths and the names of variables to explain, and whether to explain the limits.
@@ -69,7 +69,7 @@ fn about_path(host: &Host, cwd: &AbsPath, asked: &OsStr, rows: &[Row], paint: Pa
     let resolved = |path: &Path| host.resolve(path).map(|found| found.path).map_err(|e| failed(&reason(&e)));
     let whole = cwd.as_path().join(asked);
     let path = match (whole.parent(), whole.file_name()) {
-        // Where a private file is, a link to the copy is mounted, so the last name is not followed.
+        // The guard mounts a link to the copy over a private file, so do not follow the last name.
         (Some(folder), Some(name)) => resolved(folder)?.child(name),
         _ => resolved(&whole)?,
     };
@@ -103,8 +103,8 @@ fn about_path(host: &Host, cwd: &AbsPath, asked: &OsStr, rows: &[Row], paint: Pa
     Ok(out)
 }
 
-/// The change of the policy that gives a command more access. Rules of our own, whose names are
-/// sentences, cannot be opened.
+/// The change of the policy that gives a command more access. `None` for agent-sandbox's own
+/// rules, whose names are sentences with spaces.
 fn opening(path: &AbsPath, access: &str, because: &str, is_exact: bool, is_missing: bool) -> Option<String> {
     let name = absolute_entry(path)?;
     let is_of_preset = because.starts_with('@') || because == READ_ONLY_HOST;

@@ -48,7 +48,7 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &InitArgs, output: 
         return output.print(init::propose(host, &project).as_bytes());
     }
     let file = project.root.child(PROJECT_FILE);
-    // Saves the search through the project. The write itself decides.
+    // This check only saves the search through the project. `write` refuses an existing file, too.
     if host.exists(&file).unwrap_or(false) {
         return Err(already_there(&file).into());
     }

@@ -49,7 +49,7 @@ use output::Output;
 pub use show::{Folding, text as shown};
 pub use style::Paint;
 
-/// The smallest stack to start with, in bytes. A fourth of it suffices.
+/// The smallest stack limit with which agent-sandbox starts, in bytes. A fourth of it suffices.
 const SMALLEST_STACK: u64 = 1 << 20;
 
 /// The calling process, as if it had been started in `cwd`. This executable is agent-sandbox.
@@ -72,7 +72,7 @@ fn project(host: &Host, session: &Session, request: &Request) -> Result<Project,
 }
 
 /// Compiles the policy for commands that start no sandbox, and prints all diagnostics. `more` adds
-/// some about the result. `None` if there are errors.
+/// diagnostics about the result. `None` if there are errors.
 fn judge(
     host: &Host,
     (session, request): (&Session, &Request),
@@ -172,7 +172,7 @@ fn too_small_stack() -> Option<Diagnostic> {
     Some(Diagnostic::new(Code::StartFailed, message).help(help))
 }
 
-/// The refusal of a subcommand that would answer for the wrong files inside.
+/// Refuses a subcommand that would answer about the wrong files inside a sandbox.
 fn refuse_inside(host: &Host, subcommand: Option<&Subcommand>) -> Option<Diagnostic> {
     let name = match subcommand? {
         Subcommand::Show(_) => "show",
@@ -184,7 +184,7 @@ fn refuse_inside(host: &Host, subcommand: Option<&Subcommand>) -> Option<Diagnos
         _ => return None,
     };
     let message = format!("`agent-sandbox {name}` is for outside of a sandbox");
-    let help = "`agent-sandbox explain PATH` answers inside, and `/run/agent-sandbox/README` has all of it";
+    let help = "`agent-sandbox explain PATH` answers inside, and `/run/agent-sandbox/README` has the whole policy";
     is_inside(host).then(|| Diagnostic::new(Code::AlreadyInside, message).help(help))
 }
 

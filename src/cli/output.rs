@@ -24,19 +24,20 @@ use super::args::{MessageFormat, Options};
 use super::progress::Progress;
 use super::style::Paint;
 
-/// A report on a terminal shows this many findings, and this many details of all findings together.
+/// The report of a run shows this many findings, and `MOST_DETAILS` details of all findings
+/// together.
 const MOST_FINDINGS: usize = 20;
 const MOST_DETAILS: usize = 100;
-/// The number of characters of a line. A path alone may have four thousand bytes.
+/// The most characters of a line in a report. A path alone may have four thousand bytes.
 const MOST_CHARACTERS: usize = 400;
 
 /// The time that a reader may take for each [`PIECE`].
 const PATIENCE: Duration = Duration::from_secs(5);
 const PIECE: usize = 4096;
 
-/// Ends an escape sequence that the command may have begun, and the states in which a terminal does
-/// not show a report: switches from a printer to the screen, to the first character set, the usual
-/// colours, wrapped lines and a visible cursor, leaves the alternate screen, lets all lines and
+/// Makes a terminal show a report, whatever the command has written to it. Ends an unfinished
+/// escape sequence. Switches from a printer to the screen, to the first character set, the usual
+/// colours, wrapped lines and a visible cursor. Leaves the alternate screen, lets all lines and
 /// columns scroll, and stops reports of the mouse. The cursor stays where it is.
 const VISIBLE: &str = concat!(
     "\x18\x1b\\\x0f\x1b(B\x1b[4i\x1b[m\x1b[4l\x1b[?7h\x1b[?25h",
@@ -49,7 +50,7 @@ pub(super) struct Output {
     /// The colours of results.
     pub(super) paint: Paint,
     progress: Option<Arc<Progress<io::Stderr>>>,
-    /// Writes the last warning during the run.
+    /// The thread that writes the last warning during the run.
     writer: Cell<Option<JoinHandle<()>>>,
 }
 
@@ -74,7 +75,7 @@ impl Output {
         }
     }
 
-    /// Makes reading of `host` show progress on a terminal.
+    /// Returns a `host` that shows progress on a terminal while it is read.
     pub(super) fn watch(&self, host: Host) -> Host {
         match self.progress.clone() {
             None => host,
@@ -120,8 +121,8 @@ impl Output {
         self.print((escape_json(&text) + "\n").as_bytes())
     }
 
-    /// Prints diagnostics, with `--quiet` only errors. This ends the progress line, so callers read
-    /// the host before.
+    /// Prints diagnostics, with `--quiet` only errors. This ends the progress line, so callers
+    /// must read the host before they call it.
     pub(super) fn report(&self, diagnostics: &Diagnostics) {
         self.end_progress();
         let mut diagnostics = diagnostics.clone();
@@ -154,9 +155,10 @@ impl Output {
     }
 
     /// Prints a warning while the command runs. The caller is the supervisor, which must not wait
-    /// for a reader: the command may have stopped the terminal, or filled the pipe. On a terminal
-    /// that a program draws on, the warning would spoil the picture, so it is left to the report at
-    /// the end. It is also left to the report while an earlier warning is not written.
+    /// for a reader: the command may have stopped the terminal, or filled the pipe. If a program
+    /// draws on the terminal, the warning would spoil the picture, so only the report at the end
+    /// shows it. The report also shows a warning that comes before an earlier one has been
+    /// written.
     pub(super) fn warn_during_run(&self, said: &Diagnostics) {
         if self.quiet || terminal::is_drawn_on(stderr()) {
             return;

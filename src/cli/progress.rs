@@ -58,7 +58,7 @@ impl<W: Write> Progress<W> {
         state.is_shown = true;
     }
 
-    /// Clears the line, for ever.
+    /// Clears the line. Later calls of `note` do not show it again.
     pub(super) fn end(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.is_shown {

@@ -23,7 +23,7 @@ pub(super) fn run(host: &Host, options: &Options, output: &Output) -> Answered {
             RemovalOutcome::Left(why) => format!("left {path}: {why}\n"),
             RemovalOutcome::Stuck(why) => format!("could not remove {path}: {why}\n"),
             RemovalOutcome::InUse => format!("left {path}: another run relies on it\n"),
-            RemovalOutcome::Filled => format!("left {path}: it was made on the way, and holds something now\n"),
+            RemovalOutcome::Filled => format!("left {path}: it was made for a placeholder, and is not empty now\n"),
             RemovalOutcome::Gone => continue,
         };
     }

@@ -1,6 +1,6 @@
-//! The guard's plan: `lower` makes it, a file that bwrap binds at `/run/agent-sandbox/plan` carries
-//! it, and the guard obeys it. It is a function of the policy alone. The [`RunSheet`] has the facts
-//! of one run.
+//! The guard's plan. `lower` makes it, bwrap binds it as a file at `/run/agent-sandbox/plan`, and
+//! the guard obeys it. It is a function of the policy alone. The [`RunSheet`] has the facts of one
+//! run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,8 @@ pub struct GuardPlan {
 impl GuardPlan {
     /// The plan as the guard reads it.
     pub fn to_text(&self) -> String {
-        // Every type here can be written as JSON. A here-document of a script ends with a newline.
+        // Every type here can be written as JSON. The newline is that of a here-document, which
+        // carries the plan in a printed script.
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 
@@ -107,7 +108,8 @@ impl Tightening {
         matches!(self, Self::Mask(_) | Self::MaskIfThere(_))
     }
 
-    /// The mount that must exist after this step. `None` for a pin, which shows nothing else.
+    /// The mount that must exist after this step. `None` for a pin, which shows what was there
+    /// before.
     pub fn expected(&self) -> Option<Expected> {
         let (access, required) = match self {
             Self::Mask(_) | Self::Hide(_) => (Expectation::Hidden, true),
@@ -125,11 +127,12 @@ impl Tightening {
 pub struct Expected {
     pub path: AbsPath,
     pub access: Expectation,
-    /// The command must not start if nothing is mounted here: the policy closes this path.
+    /// The command must not start if nothing is mounted here, because a rule of the policy would
+    /// not apply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
-    /// The path on the host, if it differs. The guard cannot see it; the supervisor notes its
-    /// identity.
+    /// The path on the host, if it differs. The guard cannot see that path, so the supervisor
+    /// notes the identity of its file or directory.
     #[serde(skip)]
     pub source: Option<AbsPath>,
 }
@@ -153,14 +156,16 @@ pub enum Expectation {
     Own,
 }
 
-/// Facts of one run, which the supervisor passes to the guard on [`RUN_SHEET`]. A pasted command
-/// has none.
+/// Facts of one run, which the supervisor passes to the guard on [`RUN_SHEET`]. A printed command
+/// that the user pastes into a shell has no run sheet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RunSheet {
-    /// The signals that are blocked for the command, as the caller had it: a bit for each.
+    /// The signals that the caller had blocked, and that the command has blocked too: one bit for
+    /// each signal.
     pub signal_mask: Option<u64>,
-    /// The file descriptor of the supervisor's socket. `--exec` leaves no supervisor.
+    /// The file descriptor of the supervisor's socket. `None` with `--exec`, which leaves no
+    /// supervisor.
     pub report: Option<i32>,
     /// The guard writes its own messages as JSON.
     pub json: bool,

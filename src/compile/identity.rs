@@ -1,5 +1,5 @@
-//! The identity of commits: `[git] identity` (SPEC section 26). The name and the address reach the
-//! command in variables, where git's own settings do not show.
+//! The identity of commits: `[git] identity` (SPEC section 26). The command gets the name and the
+//! address in environment variables.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -23,7 +23,7 @@ use crate::sys::process::output_within;
 /// The origin of variables that hold the host's identity.
 pub const OF_HOST: Origin = Origin::BuiltIn("git's identity, because the user's settings of git do not show");
 
-/// The time that git may take. A FIFO among its settings makes it wait for ever.
+/// The time limit for git. git waits for ever if one of its settings files is a FIFO.
 const PATIENCE: Duration = Duration::from_secs(2);
 const MOST_BYTES: usize = 1 << 16;
 
@@ -39,7 +39,7 @@ pub enum GitIdentity {
     Own { name: String, email: String },
 }
 
-/// The settings that make up an identity, as git prints them.
+/// The regular expression of the settings that make up an identity, as git prints them.
 const SETTINGS: &str = "^(user|author|committer)\\.(name|email)$";
 
 /// Each variable, with the settings that give its value, the strongest first.
@@ -83,23 +83,23 @@ pub(crate) fn variables(
 
 /// Whether a file with the user's own settings of git exists that the command cannot read.
 pub(crate) fn is_hidden(host: &Host, session: &Session, project: &Project, policy: &Policy, plan: &Plan) -> bool {
-    // A file that shows in a private home may include one that does not.
+    // A file that the command sees in a private home may include a file that it does not see.
     let is_private = policy.home.value == Home::Private;
     let configuration = session.path_var("XDG_CONFIG_HOME").unwrap_or_else(|| project.home.join(".config"));
     let named = session.path_var("GIT_CONFIG_GLOBAL");
     let usual = [project.home.child(".gitconfig"), configuration.join("git/config")];
     let files: Vec<AbsPath> = named.map_or_else(|| usual.into(), |file| vec![file]);
     files.iter().filter_map(|file| host.resolve(file.as_path()).ok()).any(|found| {
-        // The command follows the same links.
+        // The command reads the file through the same links, so it must see them too.
         let is_seen = plan.view(&found.path).shows_host() && found.links.iter().all(|link| plan.shows_link(link));
         found.kind.is_some() && (is_private || !is_seen)
     })
 }
 
-/// The settings of an identity, by git: `includeIf` counts, and so do the repository's own
-/// settings, and those of the caller's variables. Reading settings runs no program that they name.
-/// An unusable value is `None`: no value of another scope takes its place. A git that the command
-/// could have written is not run.
+/// Asks git for the settings of an identity, so that `includeIf`, the repository's own settings
+/// and the caller's variables count. git runs no program that these settings name while it reads
+/// them. An unusable value is `None`, and no value of another scope takes its place. A git that
+/// the command could have written is not run.
 fn ask(host: &Host, session: &Session, project: &Project, plan: &Plan) -> Option<Vec<(String, Option<OsString>)>> {
     let is_trusted = |at: &AbsPath| !may_be_planted(plan, project, at) || ablate::is_off(Mitigation::GitPath);
     let git = program::find(host, session, is_trusted)?;

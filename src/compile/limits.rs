@@ -18,7 +18,8 @@ const DEFAULT_TMP: u64 = 4 << 30;
 
 const TMP_BY_DEFAULT: Origin = Origin::BuiltIn("`/tmp` is limited by default");
 
-/// The limits in force. The later layer wins; a file above the root can only lower (SPEC L4).
+/// The limits in force. The later layer wins; a file above the root can only lower a limit (SPEC
+/// L4).
 pub(super) fn of(layers: &Layers, session: &Session, tmp: Tmp) -> BTreeMap<LimitKind, Setting<Limit>> {
     let mut limits = BTreeMap::new();
     if tmp == Tmp::Private {
@@ -71,7 +72,7 @@ pub(super) fn check(policy: &Policy, request: &Request, guard: bool, plan: &Plan
             LimitKind::Time | LimitKind::Output | LimitKind::Memory | LimitKind::Cpus if request.exec => {
                 ("a supervisor enforces it, and a run with `--exec` has none", "remove `--exec`, or the limit")
             }
-            // The supervisor looks at the cgroup while the guard waits.
+            // For memory and cpus, the guard waits while the supervisor checks the cgroup.
             LimitKind::Processes | LimitKind::FileSize | LimitKind::Memory | LimitKind::Cpus if !guard => (
                 "it needs the guard, and this run has none",
                 "run with a guard: `agent-sandbox doctor` says what it needs; or remove the limit",

@@ -49,10 +49,10 @@ pub struct Compiled {
     pub resolution: Resolution,
     pub decisions: Decisions,
     pub plan: Plan,
-    /// The paths at which any rule is private, also one that lost: other runs may replace these
-    /// files.
+    /// The paths for which any rule is `private`, even a rule that lost: other runs may replace
+    /// these files.
     pub private_paths: Vec<AbsPath>,
-    /// The guard compares and locks the mounts.
+    /// Whether a guard compares and locks the mounts.
     pub guard: bool,
     pub as_root: bool,
     pub environment: Environment,
@@ -70,7 +70,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     if puts_nothing_up(request) {
         policy.put_nothing_up();
     }
-    // The other stages would walk through all of `/` or of a home.
+    // The other stages would walk all of `/` or of a home.
     if diagnostics.iter().any(|diagnostic| diagnostic.code == Code::UnsafeRoot) {
         return None;
     }
@@ -113,7 +113,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     Some(Compiled { layers, policy, resolution, decisions, plan, private_paths, environment, guard, as_root })
 }
 
-/// The folder of the copies, and the private files of the host that can have none.
+/// The folder of the copies, and the private files of the host that can have no copy.
 fn private_folder(host: &Host, layers: &Layers, decisions: &Decisions) -> PrivateFolder {
     let problem = |path: &AbsPath| {
         let (folder, name) = OpenDir::parent_of(host, path)?;
@@ -170,7 +170,8 @@ impl Compiled {
     }
 }
 
-/// If a path that a user blocks cannot be blocked, nothing runs. A block of a preset is left out.
+/// Refuses to run if a path that a user blocks cannot be blocked. A block of a preset is skipped
+/// instead.
 fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
     let blocks = |rule: &&Arc<Rule>| rule.if_missing == IfMissing::Block && rule.layer > LayerKind::Preset;
     for rule in policy.rules.iter().filter(blocks) {
@@ -183,8 +184,8 @@ fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Refuses a start if a file that may name paths to protect could not be read. A file whose
-/// permissions refuse the caller matters only where the command could change them.
+/// Refuses a start if a file that may name paths to protect could not be read. If the permissions
+/// of the file refuse the caller, it matters only where the command could change them.
 fn refuse_unreadable(host: &Host, plan: &Plan, diagnostics: &mut Diagnostics) {
     let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
     let matters = |(path, error): &(AbsPath, io::Error)| !is_closed(error) || plan.view(path) == View::HostRw;
@@ -198,8 +199,8 @@ fn refuse_unreadable(host: &Host, plan: &Plan, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// A working directory in a place of the sandbox's own, such as the private `/tmp`, does not exist
-/// inside if no rule shows it.
+/// Refuses a working directory in a place of the sandbox's own, such as the private `/tmp`, if no
+/// rule shows it: it does not exist inside.
 fn refuse_invisible_cwd(plan: &Plan, decisions: &Decisions, cwd: &AbsPath, diagnostics: &mut Diagnostics) {
     let is_place = || cwd.as_path() == places::TMP || decisions.get(cwd).is_some_and(Decision::is_own_place);
     if plan.view(cwd) != View::Fresh || is_place() {

@@ -102,7 +102,7 @@ pub fn ignore_line(relative: &Path, kind: FileKind) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Maven 3.8 stops at a `settings.xml` that is empty, and takes these for no settings.
+    /// Maven 3.8 stops at an empty `settings.xml`, and reads no settings from these contents.
     // SPEC M4
     #[test]
     fn files_that_a_tool_parses_are_valid() {

@@ -1,5 +1,5 @@
-//! The layers become one policy: the rules of the presets, the rules that users wrote, and for each
-//! setting the layer that decides it.
+//! Merges the layers into one policy: the rules of the presets, the rules that users wrote, and
+//! for each setting the value of the layer that decides it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -49,7 +49,7 @@ pub struct Policy {
     pub protective_presets: BTreeSet<String>,
 }
 
-/// A content for a path, before anything of this host is known (SPEC section 27).
+/// An injection as it was written, before the host is read (SPEC section 27).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Injection {
     pub content: InjectedContent,
@@ -147,8 +147,8 @@ impl Policy {
     }
 
     /// The policy without one of its files. `layers` are the layers without that file, and
-    /// `is_left_out` names its rules. The file must name and define no preset, and set neither
-    /// `tmp`, `home` nor `base`.
+    /// `is_left_out` tells which rules come from it. The file must not name or define presets, and
+    /// must not set `tmp`, `home` or `base`.
     pub(crate) fn without_rules(
         &self,
         layers: &Layers,
@@ -290,7 +290,8 @@ fn refuse_unsafe_root(rules: &[Arc<Rule>], project: &Project, diagnostics: &mut 
     }
 }
 
-/// Whether `rule` is a preset's, and makes a project root writable that is too broad for it.
+/// Whether `rule` belongs to a preset and makes a project root writable that is too broad for
+/// that.
 pub(crate) fn opens_unsafe_root(rule: &Rule, project: &Project) -> bool {
     let opens_root =
         rule.access == Access::Rw && rule.layer == LayerKind::Preset && rule.base == project.root && rule.text == ".";

@@ -1,5 +1,5 @@
-//! The text of `/run/agent-sandbox/README`: it tells a command where it is, and which rule governs
-//! a path (SPEC B16). `explain` answers from it inside.
+//! The text of `/run/agent-sandbox/README`. It tells a command that it is in a sandbox, and which
+//! rule governs a path (SPEC B16). Inside, `explain` answers from this text.
 
 use crate::compile::Compiled;
 use crate::compile::environment::Fate;

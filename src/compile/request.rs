@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::compile::config::{BaseTree, Home};
 use crate::policy::{AbsPath, Limit, Source};
 
-/// The request of the caller: the command line without its spelling.
+/// The request of the caller: the parsed command line.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// `--config FILE`, instead of the project's own file.
@@ -31,7 +31,7 @@ pub struct Request {
     pub base: Option<BaseTree>,
     /// Plans one mount for each decision, also for redundant ones.
     pub no_optimize: bool,
-    /// Puts up no placeholder, because no process will be there to remove it.
+    /// Creates no placeholder, for example because no process will be there to remove it.
     pub no_placeholders: bool,
     /// Private files are read-only, because this machine or this run cannot give copies.
     pub no_private: bool,

@@ -36,7 +36,8 @@ pub struct Diagnostic {
 pub struct Details {
     /// The notes, each of one line.
     pub notes: Vec<String>,
-    /// The files and folders that it is about, for tools. The notes name them for people.
+    /// The files and folders that the diagnostic is about, for tools. The notes name them for
+    /// people.
     pub paths: Vec<AbsPath>,
 }
 
@@ -94,7 +95,7 @@ impl Diagnostics {
         }
     }
 
-    /// Drops those that have been shown.
+    /// Drops the diagnostics that `shown` contains.
     pub(crate) fn forget(&mut self, shown: &Self) {
         self.retain(|diagnostic| !shown.known.contains(diagnostic));
     }

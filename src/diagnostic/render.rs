@@ -31,7 +31,7 @@ pub struct RenderLimits {
 }
 
 impl RenderLimits {
-    /// Rendering a file of nothing but mistakes would take minutes.
+    /// Rendering all diagnostics of a file full of mistakes would take minutes.
     const USUAL: Self = Self { diagnostics: 100, notes: 20, rest: "; `--message-format=json` shows all", ..Self::NONE };
     pub const NONE: Self = Self { diagnostics: usize::MAX, notes: usize::MAX, characters: usize::MAX, rest: "" };
 
@@ -53,12 +53,12 @@ impl RenderLimits {
     }
 }
 
-/// Ends with a line break, unless there is nothing to say.
+/// Renders `diagnostics` within the usual limits. The text is empty or ends with a line break.
 pub fn render(diagnostics: &Diagnostics, format: Format) -> String {
     render_within(diagnostics, format, &RenderLimits::USUAL)
 }
 
-/// Renders text within `limits`. JSON has all of it.
+/// Renders `diagnostics`. `limits` apply to text only.
 pub fn render_within(diagnostics: &Diagnostics, format: Format, limits: &RenderLimits) -> String {
     match format {
         Format::Text { color } => {
@@ -112,7 +112,8 @@ fn notes<'d>(diagnostic: &'d Diagnostic, limits: &RenderLimits) -> impl Iterator
     diagnostic.details.notes.iter().take(limits.notes).map(|note| limits.line(note)).chain(rest)
 }
 
-/// The lines of `place` alone: a file may be long, and each character that is shown is checked.
+/// Shows only the lines of `place`: a file may be long, and each character that is shown is
+/// checked.
 fn snippet(place: &Place) -> Snippet<'_, annotate_snippets::Annotation<'_>> {
     let text = place.source.text.as_str();
     let start = char_boundary(text, place.span.start);
@@ -143,7 +144,8 @@ fn char_boundary(text: &str, at: usize) -> usize {
 /// breaks stay.
 ///
 /// annotate-snippets replaces C0 controls and most bidirectional ones in titles, paths and source
-/// lines, but not U+0080–U+009F (U+009B starts an escape sequence in xterm), and nothing in a help.
+/// lines, but not U+0080–U+009F (U+009B starts an escape sequence in xterm), and none in a help
+/// text.
 fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_printable) {
         return Cow::Borrowed(text);

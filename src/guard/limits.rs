@@ -7,8 +7,8 @@ use crate::sys::rlimits;
 
 use super::report::Report;
 
-/// Sets the limits of the arguments. Processes are counted in the namespace that the guard has
-/// entered last, so this comes after [`super::finish_mounts`].
+/// Sets the limits that the arguments name. The kernel counts processes in the user namespace that
+/// the guard entered last, so this comes after [`super::finish_mounts`].
 pub(super) fn set(limits: &[Limit]) -> Result<(), Report> {
     for limit in limits.iter().filter(|_| !ablate::is_off(Mitigation::Limits)) {
         let held = match limit.kind() {

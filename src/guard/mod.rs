@@ -112,7 +112,7 @@ fn start(
         finish_mounts(plan, &verifier)?;
     }
     limits::set(&call.limits)?;
-    // The supervisor looks at the host again while the guard does the rest.
+    // The supervisor compares the host with its notes again while the guard continues.
     tell(supervisor, &Report::Ready)?;
     if !ablate::is_off(Mitigation::RootCapabilities) {
         capabilities::drop_capabilities().map_err(|e| Report::refused("capabilities", reason(&e)))?;
@@ -149,9 +149,9 @@ fn finish_mounts(plan: &GuardPlan, verifier: &Verifier) -> Result<(), Report> {
         mounts::detach_from_host().map_err(Report::unavailable("mounts of its own"))?;
     }
     tighten(plan.overflow.iter().filter(|step| !step.is_mask()))?;
-    // Masks are made after the table of mounts is read: reading it takes long if it has thousands
-    // of masks, and masks need no check here, because nothing lies below a mask and its copy is
-    // read-only already.
+    // Masks are made after the table of mounts is read, because reading takes long if the table
+    // has thousands of masks. Masks need no check here: nothing lies below a mask, and each is
+    // read-only from the start.
     let table = verifier.close()?;
     tighten(plan.overflow.iter().filter(|step| step.is_mask()))?;
     link(plan)?;
@@ -168,7 +168,8 @@ fn finish_mounts(plan: &GuardPlan, verifier: &Verifier) -> Result<(), Report> {
     Ok(())
 }
 
-/// Makes the mounts of `steps`, in their order, as many at a time as there may be copies.
+/// Makes the mounts of `steps` in their order. The limit of open files bounds the number of copies
+/// that are taken at a time.
 fn tighten<'p>(steps: impl Iterator<Item = &'p Tightening>) -> Result<(), Report> {
     let steps: Vec<&Tightening> = steps.collect();
     let at_a_time = fd::raise_file_limit().saturating_sub(OTHER_FILES).max(1);
@@ -228,7 +229,7 @@ fn command(sheet: &RunSheet, call: &GuardCall) -> Vec<OsString> {
 fn close_proc(plan: &GuardPlan) -> Result<(), Report> {
     for path in plan.proc_read_only.iter().filter(|_| !ablate::is_off(Mitigation::ProcSys)) {
         match mounts::bind_read_only(path) {
-            // Not every kernel has all of them.
+            // Not every kernel has all of these paths.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             made => made.map_err(|e| Report::refused(&format!("`{path}`"), reason(&e)))?,
         }
@@ -241,8 +242,8 @@ fn tell(supervisor: Option<&OwnedFd>, report: &Report) -> Result<(), Report> {
     report::send(supervisor.as_fd(), report).map_err(|e| Report::refused("the supervisor", reason(&e)))
 }
 
-/// Waits until the supervisor has hold of this process and has compared the host with its notes. A
-/// pasted command has no supervisor.
+/// Waits until the supervisor has a pidfd of this process and has compared the host with its
+/// notes. A pasted command has no supervisor.
 fn answer(supervisor: Option<&OwnedFd>) -> Result<Answer, Report> {
     let Some(supervisor) = supervisor else { return Ok(Answer::Go) };
     report::wait_for_answer(supervisor.as_fd()).map_err(|e| Report::refused("the supervisor", reason(&e)))
@@ -261,9 +262,9 @@ fn restrict(plan: &GuardPlan) -> Result<(), RulesetError> {
     }
 }
 
-/// Opens the places that the mounts leave writable: files, and directories with everything below
-/// them. A place that lies in another one is left out. They are opened one at a time, because a
-/// policy may have more of them than a process may open files.
+/// Opens the paths that the mounts leave writable: files, and directories with everything below
+/// them. Skips a path below another such path. Opens one at a time, because a policy may have more
+/// such paths than a process may open files.
 fn writable_places(plan: &GuardPlan) -> impl Iterator<Item = OwnedFd> {
     let mut last: Option<&AbsPath> = None;
     plan.expect.iter().filter_map(move |expected| {

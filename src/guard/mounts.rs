@@ -1,4 +1,4 @@
-//! The mounts that the guard makes itself. Each of them takes something away.
+//! The mounts that the guard makes itself. Each of them restricts the command further.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -20,14 +20,14 @@ use crate::sys::namespaces::remount_all_ro;
 const CLOSED: MountFlags =
     MountFlags::RDONLY.union(MountFlags::NODEV).union(MountFlags::NOSUID).union(MountFlags::NOEXEC);
 
-/// Stops mounts that the host makes from now on from appearing here.
+/// Keeps mounts that the host makes from now on from appearing here.
 pub(super) fn detach_from_host() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
-/// The mount that `step` puts over its path: a copy of the mount there. `None` if the step needs
-/// none. Copying looks at every mount in the file system around the path, so all copies are taken
-/// before the first is attached.
+/// A copy of the mount at the path of `step`, which [`tighten`] attaches there. `None` if the step
+/// needs no copy. To copy a mount, the kernel goes through every mount in the file system around
+/// the path, so all copies are taken before the first is attached.
 pub(super) fn copy(step: &Tightening) -> io::Result<Option<OwnedFd>> {
     let (Tightening::ReadOnly(path) | Tightening::Pin(path)) = step else { return Ok(None) };
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
@@ -37,7 +37,7 @@ pub(super) fn copy(step: &Tightening) -> io::Result<Option<OwnedFd>> {
     Ok(Some(open_tree(&open(path)?, c"", flags)?))
 }
 
-/// Makes one mount of the overflow list, of its [`copy`]. `parent` is the directory of the last
+/// Makes one mount of the overflow list from its [`copy`]. `parent` is the directory of the last
 /// mask.
 pub(super) fn tighten(step: &Tightening, copy: Option<OwnedFd>, parent: &mut LastParent) -> io::Result<()> {
     match (step, copy) {
@@ -70,8 +70,8 @@ fn mask(path: &AbsPath, parent: &mut LastParent) -> io::Result<()> {
     Ok(move_mount(&copy, c"", parent, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
 }
 
-/// A file system for symlinks. It stays, so that the supervisor finds each link there if the host
-/// replaces the file under it (SPEC Y1).
+/// A file system for symlinks. It stays mounted, so that the supervisor can mount a link again
+/// after the host has replaced the file under it (SPEC Y1).
 pub(super) struct LinkMaker {
     parent: LastParent,
 }
@@ -83,8 +83,8 @@ impl LinkMaker {
         Ok(Self { parent: LastParent::default() })
     }
 
-    /// Mounts a link to the private copy over the file. Some programs resolve links, write a new
-    /// file beside the target, and rename it. They do so beside the copy then.
+    /// Mounts a link to the private copy over the file. Some programs resolve a link, write a new
+    /// file beside its target, and rename it. With this link they do so beside the copy.
     pub(super) fn link(&mut self, PrivateLink { path, copy }: &PrivateLink) -> io::Result<()> {
         let link = link_of(path);
         symlink(copy.as_path(), link.as_path())?;

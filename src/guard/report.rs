@@ -17,7 +17,7 @@ use crate::policy::LimitKind;
 
 /// The longest text of a message. A longer one is cut.
 const MAX_TEXT: usize = 4096;
-/// The longest message: JSON may write a byte of the text with six.
+/// The longest message: JSON may need six bytes for a byte of the text.
 pub const MAX_BYTES: usize = 6 * MAX_TEXT + 128;
 
 /// The supervisor's answer to [`Report::Ready`].
@@ -44,7 +44,7 @@ pub enum Report {
     /// This machine does not let the guard mount a link. Nothing has been given up yet, so a start
     /// without private copies may still succeed.
     PrivateRefused(#[serde(serialize_with = "cut")] String),
-    /// This machine does not hold a limit, for this reason.
+    /// This machine cannot enforce a limit, for this reason.
     LimitRefused(LimitKind, #[serde(serialize_with = "cut")] String),
     /// The kernel allows no more mounts.
     MountLimit(#[serde(serialize_with = "cut")] String),
@@ -68,8 +68,9 @@ impl Report {
         Self::Refused(format!("{what}: {why}"))
     }
 
-    /// For a step that every kernel grants to a process with a user namespace of its own. A lack of
-    /// memory or descriptors passes, so it stops this start and does not turn the guard off.
+    /// For a step that every kernel grants to a process with a user namespace of its own. A lack
+    /// of memory or descriptors is temporary, so it stops this start instead of turning the guard
+    /// off.
     pub(super) fn unavailable(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |e| match Errno::from_io_error(&e) {
             // The kernel does not count mounts here: a limit of namespaces is reached.
@@ -118,8 +119,8 @@ pub fn send(socket: BorrowedFd, message: &impl Serialize) -> io::Result<()> {
     Ok(())
 }
 
-/// After [`Report::Ready`], waits until the supervisor holds this process. Otherwise a command that
-/// ends at once would be gone before the supervisor can ask for its exit status.
+/// After [`Report::Ready`], waits until the supervisor has a pidfd of this process. Otherwise a
+/// command that ends at once would be gone before the supervisor can ask for its exit status.
 pub fn wait_for_answer(socket: BorrowedFd) -> io::Result<Answer> {
     let mut bytes = [0; 16];
     let (_, length) = retry_on_intr(|| recv(socket, &mut bytes, RecvFlags::empty()))?;

@@ -41,8 +41,8 @@ impl<'p> Verifier<'p> {
         }
     }
 
-    /// Makes read-only every mount that lies in a read-only or hidden place: mounts of the host,
-    /// also a mount that the host made a moment ago, and mounts that the guard has just bound.
+    /// Makes every mount at or below a read-only or hidden path read-only: mounts of the host,
+    /// including one that the host made a moment ago, and mounts that the guard has just bound.
     /// Returns all mounts.
     pub(super) fn close(&self) -> Result<Vec<MountEntry>, Report> {
         let table = table()?;
@@ -104,9 +104,10 @@ impl<'p> Verifier<'p> {
         })
     }
 
-    /// The writable mounts in closed places that a process can reach by their mount points. Another
-    /// mount may cover one, or a directory on the way may be closed: the command has the guard's
-    /// rights and fewer capabilities.
+    /// The writable mounts at or below read-only or hidden paths that a process can reach by their
+    /// mount points. Another mount may cover such a mount, or the guard may have no access to a
+    /// directory on the way. The command then cannot reach it: it has the guard's rights and fewer
+    /// capabilities.
     fn open_in_closed_places<'t>(&self, table: &'t [MountEntry]) -> Result<Vec<&'t MountEntry>, Report> {
         use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
         let mut parent = LastParent::default();
@@ -136,7 +137,7 @@ fn table() -> Result<Vec<MountEntry>, Report> {
     mountinfo::parse(&text).collect::<Result<_, _>>().map_err(|e| cannot(&e))
 }
 
-/// Whether a directory has the mode of a hidden one: closed, or search-only where a deeper rule
+/// Whether a directory has the mode of a hidden one: no access, or search-only if a deeper rule
 /// re-opens a path.
 fn is_mask(mode: u32) -> bool {
     let is_permitted = [0o000, 0o111].contains(&(mode & 0o7777));
@@ -173,8 +174,9 @@ fn compare_link(PrivateLink { path, copy }: &PrivateLink, parent: &mut LastParen
     if is_link && leads_to_copy() { Ok(()) } else { Err(Report::Changed(format!("`{path}` is not private"))) }
 }
 
-/// A path that the policy closes may have come or gone: another start may succeed. A path that the
-/// policy opens must be the one that the user's rule meant when the policy was compiled.
+/// A path that the policy restricts may have appeared or vanished, so another start may succeed. A
+/// path that the policy opens must be the one that the user's rule meant when the policy was
+/// compiled.
 fn differs(expected: &Expected, problem: &str) -> Report {
     let why = format!("`{}` {problem}", expected.path);
     if expected.required { Report::Changed(why) } else { Report::Refused(why) }

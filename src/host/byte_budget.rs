@@ -1,14 +1,14 @@
-//! A limit for the bytes of all files of one sort that this process reads.
+//! A limit for the total size of git's files that this process reads.
 
 use std::collections::HashMap;
 
 use crate::policy::AbsPath;
 
-/// An index with a million files has 100 MB. What is read of it takes up to three times as much.
+/// An index with a million files has 100 MB. Its parsed form takes up to three times as much.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// A file counts once, with the greatest size that it had. So no file of the start is too much at
-/// the end because a command has added others.
+/// Each file counts once, with the greatest size that was seen. So the files that were read at the
+/// start of a run can be read again at its end, even if the command has added others.
 #[derive(Default)]
 pub(super) struct ByteBudget {
     sizes: HashMap<AbsPath, u64>,
@@ -16,7 +16,7 @@ pub(super) struct ByteBudget {
 }
 
 impl ByteBudget {
-    /// Whether a file of this size may be read, too.
+    /// Adds the size of the file at `path`. Returns whether the file may be read.
     pub(super) fn pay(&mut self, path: &AbsPath, size: u64) -> bool {
         let known = self.sizes.get(path).copied().unwrap_or_default();
         let spent = self.spent.saturating_add(size.saturating_sub(known));

@@ -30,17 +30,18 @@ pub(crate) struct Folder {
     found: HashMap<OsString, Option<EntryFacts>>,
 }
 
-/// The parts of the metadata that rules need, a tenth of it.
+/// The parts of the metadata that rules need. They take a tenth of its memory.
 #[derive(Clone, Copy)]
 pub(crate) struct EntryFacts {
     pub file_type: FileType,
-    /// 1 for a directory.
+    /// Number of names (hard links); 1 for a directory.
     pub names: u64,
     pub is_empty: bool,
 }
 
 impl Folder {
-    /// The known answer for `name`, or else that of `look`, which is kept. Errors are not kept.
+    /// Returns the cached answer for `name`, or else calls `look` and caches its answer. Errors
+    /// are not cached.
     pub(crate) fn answer(
         &mut self,
         name: &OsStr,

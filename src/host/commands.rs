@@ -1,4 +1,4 @@
-//! Files that a command names, word by word: the commands in the settings of git and of agents.
+//! Finds the files that the words of a command name. The commands are settings of git and agents.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,19 +10,20 @@ use crate::policy::path::AbsPath;
 
 /// A command changes its directory a few times at most.
 const MOST_FOLDERS: usize = 16;
-/// Only so many words of a command are looked at. No command in real settings has more.
+/// The largest number of words of a command that are examined. No command in real settings has
+/// more.
 const MOST_WORDS: usize = 1000;
-/// A file may follow the letters of several options: `-vvvFfile`.
+/// A file name may follow several option letters in one word: `-vvvFfile`.
 const MOST_LETTERS: usize = 8;
 
 /// Looks for the files that commands name. Paths that it finds hold no symlinks.
 pub(crate) struct CommandSearch<'a, P> {
     pub host: &'a Host,
-    /// The unresolved places that a name may mean; a relative one starts at the folder.
+    /// Returns the unresolved paths that a name may mean. A relative name starts at the folder.
     pub places: P,
     /// Only files below one of these count. Relative names start at the first.
     pub tops: Vec<&'a AbsPath>,
-    /// The symlinks on the way to all that was looked for.
+    /// The symlinks on the way to each path that the search resolved.
     pub links: &'a mut BTreeSet<AbsPath>,
 }
 
@@ -30,9 +31,10 @@ pub(crate) struct CommandSearch<'a, P> {
 pub(crate) struct NamedFile {
     pub path: AbsPath,
     pub exists: bool,
-    /// The whole word is its name, and the word is no option and has nothing to expand but `~`.
+    /// The whole word is the file's name. It is no option, and a shell expands at most a `~` in
+    /// it.
     pub is_plain: bool,
-    /// The name has a slash, or is an argument.
+    /// A shell expands nothing in the name, and the name has a slash or is an argument.
     pub is_path: bool,
 }
 
@@ -40,8 +42,8 @@ impl<P: Fn(&[u8], &AbsPath) -> Vec<PathBuf>> CommandSearch<'_, P> {
     /// The files that the words of a command name, whether or not they exist.
     ///
     /// A shell reads most commands, and can put a path together in many ways: `sh clean.sh`,
-    /// `"$PWD/tools/clean"`, `cd tools && ./clean`. So the rest of a word after each slash counts
-    /// as well, and the other words are looked for in each folder that a word names.
+    /// `"$PWD/tools/clean"`, `cd tools && ./clean`. So the part of a word after each slash counts
+    /// as a name too, and each name is searched for in every folder that a word names.
     pub(crate) fn files(&mut self, words: &[Vec<u8>]) -> Vec<NamedFile> {
         let mut files = Vec::new();
         let folders = self.folders(words);
@@ -61,8 +63,8 @@ impl<P: Fn(&[u8], &AbsPath) -> Vec<PathBuf>> CommandSearch<'_, P> {
         files
     }
 
-    /// The first top, and the folders that `words` name. A folder may be named behind a file that
-    /// is in it, so all of them are found first.
+    /// The first top, and the folders that `words` name. A command may name a folder after a file
+    /// in it, so all folders are found before the files.
     fn folders(&mut self, words: &[Vec<u8>]) -> Vec<AbsPath> {
         let mut folders: Vec<AbsPath> = self.tops.first().into_iter().map(|top| (*top).clone()).collect();
         let mut next = 0;
@@ -101,8 +103,8 @@ impl<P: Fn(&[u8], &AbsPath) -> Vec<PathBuf>> CommandSearch<'_, P> {
     }
 }
 
-/// The places that `value` may mean as a path, unresolved: `~/` and `~name/` are homes, and a
-/// relative path starts at `from`.
+/// The unresolved paths that `value` may mean. `~/` and `~name/` are homes, and a relative path
+/// starts at `from`.
 pub(crate) fn places(host: &Host, home: &AbsPath, value: &[u8], from: &AbsPath) -> Vec<PathBuf> {
     let under = |folder: &AbsPath, rest: &[u8]| folder.as_path().join(OsStr::from_bytes(rest));
     let Some(named) = value.strip_prefix(b"~") else {
@@ -114,13 +116,13 @@ pub(crate) fn places(host: &Host, home: &AbsPath, value: &[u8], from: &AbsPath) 
     if name.is_empty() {
         return vec![under(home, rest)];
     }
-    // A directory service may know names that are not in the file.
+    // A directory service may know users that are not in `/etc/passwd`.
     let beside = home.parent().map(|around| around.child(OsStr::from_bytes(name)));
     passwd::home_of(host, |fields| fields[0] == name).into_iter().chain(beside).map(|home| under(&home, rest)).collect()
 }
 
-/// The words of a command, in order: split at everything that is special to a shell, and also as a
-/// shell reads quotes, for a name with blanks.
+/// The words of a command. The command is split at every character that is special to a shell, and
+/// once more by the shell's rules for quotes, because a file name may have blanks.
 pub(crate) fn words_of(command: &[u8]) -> Vec<Vec<u8>> {
     let mut words = Vec::new();
     for special in [&b"\"'`!;|&()<>="[..], b"\"'`!;|&()<>=:,@{}[]"] {
@@ -128,7 +130,7 @@ pub(crate) fn words_of(command: &[u8]) -> Vec<Vec<u8>> {
         words.extend(command.split(ends).map(<[u8]>::to_vec));
     }
     let mut quoted = vec![String::from_utf8_lossy(command).into_owned()];
-    // `sh -c '…'` holds a command in quotes, which may hold one more.
+    // The quotes of `sh -c '…'` hold a command, which may itself quote another command.
     for _ in 0..2 {
         quoted = quoted.iter().flat_map(|text| shell_words::split(text).unwrap_or_default()).collect();
         words.extend(quoted.iter().map(|word| word.clone().into_bytes()));
@@ -144,8 +146,8 @@ pub(crate) fn distinct(mut words: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     words
 }
 
-/// A word, the part after each of its slashes, and the part after each of the first letters of an
-/// option (`-Ffile`, `-vvFfile`); and whether it is the whole word.
+/// The word itself, the part after each slash, and the part after each of the first letters of an
+/// option (`-Ffile`, `-vvFfile`). The flag says whether the part is the whole word.
 fn rests(word: &[u8]) -> impl Iterator<Item = (&[u8], bool)> {
     let slashes = word.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at + 1);
     let letters = if word.starts_with(b"-") { 2..MOST_LETTERS.min(word.len()) } else { 0..0 };
@@ -153,7 +155,7 @@ fn rests(word: &[u8]) -> impl Iterator<Item = (&[u8], bool)> {
     [(word, true)].into_iter().chain(rests)
 }
 
-/// Whether a word can be the name of a file as it is written.
+/// Whether `name` is no option and has nothing that a shell expands.
 fn is_plain(name: &[u8]) -> bool {
     !name.starts_with(b"-") && !name.iter().any(|byte| b"$%*?\\~".contains(byte) || byte.is_ascii_whitespace())
 }

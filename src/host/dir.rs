@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::FileKind;
 
-/// An entry of a directory, as `readdir` returns it: no system call for each file.
+/// An entry of a directory, as `readdir` returns it, usually without a system call for the file.
 #[derive(Debug)]
 pub struct DirEntry {
     pub name: OsString,
@@ -30,7 +30,8 @@ pub struct Directory {
 
 impl Directory {
     pub(crate) fn read(handle: OwnedFd) -> io::Result<Self> {
-        // The standard library allocates a buffer of this size for each directory, and calls stat.
+        // This buffer is on the stack. The standard library allocates one of this size for each
+        // directory, and calls stat.
         let mut buffer = [const { MaybeUninit::<u8>::uninit() }; 32 * 1024];
         let mut names = RawDir::new(&handle, &mut buffer);
         let mut entries = Vec::new();

@@ -6,7 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use rustix::fs::{Stat, Statx, StatxFlags, makedev};
 use serde::{Deserialize, Serialize};
 
-/// Device and inode number. Once a file is gone, the kernel may give its number to another file.
+/// Device and inode number. After a file is removed, its inode number may be given to another
+/// file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub device: u64,
@@ -29,8 +30,8 @@ impl Identity {
     }
 }
 
-/// A file and the time at which it was created, if the file system has it: ext4 gives the inode
-/// number of a removed file to the next new one.
+/// The identity of a file and its creation time, if the file system records it. The identity alone
+/// is not enough: ext4 gives the inode number of a removed file to the next new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileBirth {
     pub identity: Identity,

@@ -1,4 +1,4 @@
-//! Reading the journals of runs, which note the placeholders on the host.
+//! Reads the journals of runs. A journal records the placeholders that a run has on the host.
 //!
 //! Each run has a journal in `runs/` in the state folder, locked as long as the run lasts, with a
 //! line of JSON for each step. A line that a killed run could not finish is ignored.
@@ -32,7 +32,7 @@ pub struct PlaceholderRecord {
     /// The content of a file; absent for a directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<String>,
-    /// A directory that was made for the sake of a placeholder in it.
+    /// Whether this is a directory that was made only to hold a placeholder.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_parent: bool,
 }
@@ -70,8 +70,9 @@ impl Intent {
         Self { temporary: temporary.clone(), inside: inside.collect() }
     }
 
-    /// All paths, parents first, and the content of each file. Empty if a path does not have a
-    /// temporary name: directories are removed by name alone, and a journal may be forged.
+    /// All paths, parents first, and the content of each file. The list is empty if `temporary`
+    /// has no temporary name or a path is not below it: directories are removed by name alone, and
+    /// a journal may be forged.
     pub fn paths(&self) -> Vec<(AbsPath, Option<&[u8]>)> {
         let name = self.temporary.file_name().unwrap_or_default();
         let is_below = |path: &Word| Path::new(&path.0).components().all(|part| matches!(part, Component::Normal(_)));
@@ -121,7 +122,7 @@ impl Journal {
     }
 }
 
-/// The paths of all journals, sorted. Without a folder there are none.
+/// The paths of all journals, sorted. The list is empty if the folder does not exist.
 pub fn journals(host: &Host, state: &AbsPath) -> io::Result<Vec<AbsPath>> {
     let folder = state.child(RUNS);
     let entries = match host.read_dir(&folder) {
@@ -134,7 +135,7 @@ pub fn journals(host: &Host, state: &AbsPath) -> io::Result<Vec<AbsPath>> {
     Ok(paths)
 }
 
-/// The paths of all placeholders that are on the host. To the compiler they count as missing.
+/// The paths of all placeholders that are on the host. The compiler treats them as missing.
 pub fn placeholder_paths(host: &Host, state: &AbsPath) -> Vec<AbsPath> {
     let read = |path: AbsPath| host.read_regular(&path, MAX_BYTES).ok().flatten();
     let texts = journals(host, state).unwrap_or_default().into_iter().filter_map(read);
@@ -200,7 +201,7 @@ mod tests {
             journal.intents[0].paths(),
             [(abs("/.agent-sandbox-t"), None), (abs("/.agent-sandbox-t/x/y"), Some(&b"."[..]))]
         );
-        // A forged journal cannot have another file removed by its name.
+        // A forged journal cannot cause the removal of another file by its name.
         let forged = [("/etc/passwd", ""), ("/.agent-sandbox-t", "../etc"), ("/.agent-sandbox-t", "/etc")];
         for (top, inside) in forged {
             assert_eq!(Intent::new(&abs(top), [(inside.into(), Some(&b""[..]))]).paths(), [], "{top} {inside}");

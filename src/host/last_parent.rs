@@ -1,4 +1,4 @@
-//! The directory of the last path, kept open: paths in order often lie side by side.
+//! Keeps the directory of the last path open, because successive paths are often in one directory.
 #![expect(clippy::disallowed_methods, reason = "nothing is changed, and no symlink is followed")]
 
 use std::ffi::OsStr;
@@ -12,15 +12,15 @@ use rustix::io::Errno;
 pub(crate) struct LastParent(Option<(PathBuf, OwnedFd)>);
 
 impl LastParent {
-    /// Looks at `path` without following a symlink.
+    /// Calls statx for `path` without following a symlink.
     pub(crate) fn statx(&mut self, path: &Path, wanted: StatxFlags) -> Result<Statx, Errno> {
         let (dir, name) = self.of(path)?;
         statx(dir, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, wanted)
     }
 
     /// Returns the directory of `path` and the name of `path` in it. A symlink on the way to the
-    /// directory is an error. A directory that stays open is the one that had the path when it was
-    /// opened. `/` is in itself.
+    /// directory is an error. The directory may have been moved since it was opened for an earlier
+    /// path. For `/`, returns `/` and `.`.
     pub(crate) fn of<'p>(&mut self, path: &'p Path) -> Result<(BorrowedFd<'_>, &'p OsStr), Errno> {
         let parent = path.parent().unwrap_or(path);
         let opened = match self.0.take() {

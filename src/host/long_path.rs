@@ -1,4 +1,4 @@
-//! Paths that are longer than one system call takes. A command can create them step by step, and
+//! Paths that are longer than a system call accepts. A command can create them step by step, and
 //! git follows them, because it uses paths relative to its work tree.
 #![expect(clippy::disallowed_methods, reason = "nothing is changed, and no symlink is followed")]
 
@@ -14,11 +14,11 @@ use rustix::io::Errno;
 /// `PATH_MAX` without the NUL.
 pub(crate) const LONGEST: usize = 4095;
 
-/// Directories with a longer path are not searched: a command could nest thousands, and reaching
-/// each takes a step for every ancestor.
+/// Directories with a longer path are not searched. A command could nest thousands, and the time
+/// to reach one grows with its depth.
 pub(crate) const LONGEST_SEARCHED: usize = 1 << 16;
 
-/// A path as system calls take it: a directory, and the rest of the path.
+/// A path in a form that system calls accept: an open directory, and the rest of the path.
 pub(crate) struct Reached<'p> {
     folder: Option<OwnedFd>,
     pub(crate) rest: Cow<'p, Path>,

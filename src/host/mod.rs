@@ -49,7 +49,7 @@ pub use read::MOUNT_TABLE;
 pub(crate) use read::is_transient;
 pub use session::Session;
 
-/// Linux gives up after 40 links (`MAXSYMLINKS`); so do we, and call it a loop.
+/// Linux follows at most 40 symlinks (`MAXSYMLINKS`) and then returns ELOOP. So does this code.
 const MAX_LINKS: usize = 40;
 
 #[derive(Clone)]
@@ -58,7 +58,7 @@ pub struct Host {
     /// Called with each directory that is read.
     listener: Option<Arc<Listener>>,
     seen: Option<Arc<Seen>>,
-    /// What reading git's files has cost so far.
+    /// The sizes of git's files that were read so far.
     git_bytes: Arc<Mutex<ByteBudget>>,
 }
 
@@ -99,14 +99,15 @@ impl Host {
         Self { root: root.into(), listener: None, seen: None, git_bytes: Arc::default() }
     }
 
-    /// This host with a cache: each path is looked at once, so that all rules get one answer. A
-    /// cache that is there already is shared. Only for callers that change nothing.
+    /// Returns this host with a cache. Each path is examined once, so that all rules get the same
+    /// answer. If this host already has a cache, both share it. The caller must change no files.
     #[must_use]
     pub fn with_cache(&self) -> Self {
         Self { seen: Some(self.seen.clone().unwrap_or_default()), ..self.clone() }
     }
 
-    /// This host with a listener, which any thread calls with each directory before it is read.
+    /// Returns this host with a listener. Any thread calls it with a directory before reading that
+    /// directory.
     #[must_use]
     pub fn with_progress(self, listener: Arc<Listener>) -> Self {
         Self { listener: Some(listener), ..self }
@@ -130,7 +131,7 @@ impl Host {
         self.resolve_from(&AbsPath::root(), path)
     }
 
-    /// Follows a path that may be relative to `directory`, which no symlink leads to.
+    /// Follows a path that may be relative to `directory`, which holds no symlinks.
     pub fn resolve_from(&self, directory: &AbsPath, path: &Path) -> io::Result<Resolved> {
         // Most rules start at the project or at the home, which an earlier search has reached.
         if !path.is_absolute() && self.is_reached(directory.as_os_str()) {
@@ -150,8 +151,8 @@ impl Host {
         is_refused.then(|| at.parent().map(AbsPath::from_normal))?
     }
 
-    /// Follows `path` from `folder`, which holds no symlinks. `at` is the place that the search has
-    /// reached, also when it fails.
+    /// Follows `path` from `folder`, which holds no symlinks. After an error, `at` is the path at
+    /// which the search failed.
     fn follow(&self, folder: &Path, path: &Path, at: &mut PathBuf) -> io::Result<Resolved> {
         at.reserve(folder.as_os_str().len() + path.as_os_str().len() + 1);
         at.push(folder);
@@ -169,7 +170,7 @@ impl Host {
             }
             if name == ".." {
                 at.pop();
-                // The folder may be missing, too: `missing/../x`.
+                // This folder may be missing as well: `missing/../x`.
                 kind = self.found(at)?.map(|found| FileKind::of(found.file_type));
                 continue;
             }
@@ -185,7 +186,7 @@ impl Host {
                 names = found.names;
                 continue;
             }
-            // A link in `/proc` leads each process elsewhere, such as `/proc/self/cwd`.
+            // Links in `/proc`, such as `/proc/self/cwd`, have another target for each process.
             if links.len() == MAX_LINKS || at.starts_with(places::PROC) {
                 return Err(Errno::LOOP.into());
             }
@@ -237,8 +238,8 @@ impl Host {
         self.found_by(path, false)
     }
 
-    /// The answer that was given before, or else a new one. An error is no answer. A search that
-    /// `reached` the folder of `path` leaves a mark for later ones.
+    /// Returns the cached answer, or else a new one, which is cached unless it is an error. If a
+    /// search has `reached` the folder of `path`, marks the folder for later searches.
     fn found_by(&self, path: &Path, reached: bool) -> io::Result<Option<EntryFacts>> {
         let Some(seen) = &self.seen else { return self.look(path) };
         let (folder, name) = cache::split(path);
@@ -300,10 +301,10 @@ impl Host {
         self.nearest_folder(path).is_some_and(|folder| self.is_writable(folder))
     }
 
-    /// Whether the command, which runs with our rights, could create `path`. It can change the mode
-    /// of a folder of ours.
+    /// Whether the command could create `path`. It runs with the caller's user id, so it can
+    /// change the mode of a folder that the caller owns.
     pub fn could_be_created(&self, path: &AbsPath) -> bool {
-        // EROFS, for example, cannot be changed.
+        // A change of the mode helps only after EACCES, not after EROFS, for example.
         let is_closed = |folder: &Path| access(&*self.reached(folder), Access::WRITE_OK) == Err(Errno::ACCESS);
         let can_open = |folder: &Path| is_closed(folder) && self.is_ours(folder);
         self.nearest_folder(path).is_some_and(|folder| self.is_writable(folder) || can_open(folder))
@@ -316,7 +317,7 @@ impl Host {
     }
 
     /// Whether root without capabilities cannot enter this directory: it belongs to another user,
-    /// and is closed to everybody else.
+    /// and its mode lets neither the group nor others search it.
     pub fn is_closed_to_root(&self, folder: &AbsPath) -> bool {
         let found = fs::symlink_metadata(self.reached(folder.as_path()));
         found.is_ok_and(|found| found.uid() != 0 && found.mode() & 0o011 == 0)

@@ -13,7 +13,8 @@ pub struct MountEntry {
     pub parent: u64,
     /// `major:minor`, equal for all mounts of one file system.
     pub device: Vec<u8>,
-    /// The directory or file of that file system which is mounted. `None` if it was removed.
+    /// The path of the mounted directory or file in its file system. `None` if it was removed, or
+    /// is outside of this process's root.
     pub root: Option<AbsPath>,
     pub point: AbsPath,
     /// The options of this mount, not those of its file system.
@@ -42,7 +43,8 @@ pub fn parse(table: &[u8]) -> impl Iterator<Item = Result<MountEntry, UnknownLin
 }
 
 /// Reads `36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/sda rw`, where any number of
-/// fields come before `-`. `None` for another format, `Some(None)` for a mount out of sight.
+/// fields come before `-`. `None` for another format, `Some(None)` for a mount point that is out
+/// of sight.
 fn entry(line: &[u8]) -> Option<Option<MountEntry>> {
     let number = |field| str::from_utf8(field).ok()?.parse().ok();
     let mut fields = line.split(|b| *b == b' ');

@@ -1,5 +1,5 @@
-//! Looking at single files of the host without following a symlink, for directories where a command
-//! may have been.
+//! Opens single files of the host without following a symlink, in directories that a command may
+//! have changed.
 #![expect(clippy::disallowed_methods, reason = "nothing is changed, and no symlink is followed")]
 
 use std::fs::File;
@@ -23,7 +23,7 @@ pub(crate) fn open_to_read(host: &Host, path: &AbsPath) -> io::Result<File> {
     open(host, path, OFlags::RDONLY | OFlags::NONBLOCK).map(File::from)
 }
 
-/// A symlink on the way means that the file is no longer there.
+/// A symlink on the way is the error ENOTDIR.
 fn open(host: &Host, path: &AbsPath, flags: OFlags) -> io::Result<OwnedFd> {
     let reached = Reached::open(host.reached(path.as_path()));
     let open = |reached: Reached| {

@@ -1,8 +1,8 @@
-//! A directory of the host that is held open.
+//! A directory of the host that is kept open.
 //!
-//! Code that runs outside of the sandbox works in directories where a command may have been, and
-//! another command may change them at the same time. So every change uses a descriptor and one
-//! name: no symlink is followed, and a directory that was looked at is the one that is changed.
+//! Code outside of the sandbox works in directories that a command may have changed, and that
+//! another command may change at the same time. So every change uses a descriptor and one name: no
+//! symlink is followed, and the directory that was examined is the one that is changed.
 #![expect(clippy::disallowed_methods, reason = "each call has a descriptor and one name")]
 
 use std::ffi::{OsStr, OsString};
@@ -35,7 +35,7 @@ pub(crate) struct OpenDir {
 }
 
 impl OpenDir {
-    /// Opens a directory. A symlink on the way means that the directory is no longer there.
+    /// Opens a directory. A symlink on the way is the error ENOTDIR.
     pub(crate) fn open(host: &Host, path: &AbsPath) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY;
         let resolve =
@@ -56,7 +56,7 @@ impl OpenDir {
         Ok((Self::open(host, &parent)?, name))
     }
 
-    /// Opens a directory. Makes it, and the missing ones on the way, for this user alone.
+    /// Opens a directory. Makes it and its missing parents for this user alone.
     pub(crate) fn create_all(host: &Host, path: &AbsPath) -> io::Result<Self> {
         let mut missing = Vec::new();
         let mut nearest = path.clone();
@@ -91,8 +91,8 @@ impl OpenDir {
         Ok(fstat(&self.descriptor)?)
     }
 
-    /// The status of an entry, which may be a symlink; `None` if there is none. Any other error is
-    /// returned, and proves neither.
+    /// The status of an entry, which may be a symlink; `None` if the entry does not exist. An
+    /// error does not tell whether the entry exists.
     pub(crate) fn stat(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Stat>> {
         match statat(&self.descriptor, entry(&name)?, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => Ok(Some(found)),
@@ -101,8 +101,8 @@ impl OpenDir {
         }
     }
 
-    /// Whether an entry is, or leads to, a directory that this process may search. A link in
-    /// `/proc` leads each process elsewhere, and is not followed.
+    /// Whether an entry is, or leads to, a directory that this process may search. Magic links,
+    /// such as those in `/proc/PID/fd`, are not followed.
     pub(crate) fn leads_to_directory(&self, name: impl AsRef<OsStr>) -> bool {
         let Ok(name) = entry(&name) else { return false };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -182,7 +182,7 @@ impl OpenDir {
         Ok(read == content)
     }
 
-    /// Makes a new directory. The owner has the rights of `mode` with any umask.
+    /// Makes a new directory. The owner gets the rights of `mode`, whatever the umask is.
     pub(crate) fn make_dir(&self, name: impl AsRef<OsStr>, mode: Mode) -> io::Result<Self> {
         mkdirat(&self.descriptor, entry(&name)?, mode)?;
         let made = self.child(&name)?;
@@ -190,7 +190,8 @@ impl OpenDir {
         Ok(made)
     }
 
-    /// Makes a new file, open for `access`. The owner has the rights of `mode` with any umask.
+    /// Makes a new file, open for `access`. The owner gets the rights of `mode`, whatever the
+    /// umask is.
     pub(crate) fn make_file(&self, name: impl AsRef<OsStr>, access: OFlags, mode: Mode) -> io::Result<File> {
         let flags = FILE | OFlags::CREATE | OFlags::EXCL | access;
         let made = openat(&self.descriptor, entry(&name)?, flags, mode)?;
@@ -211,12 +212,12 @@ impl OpenDir {
         Ok(symlinkat(target, &self.descriptor, entry(&name)?)?)
     }
 
-    /// Renames an entry into `to`, in place of one that may be there.
+    /// Renames an entry into `to`, and replaces an existing entry with the new name.
     pub(crate) fn rename(&self, name: impl AsRef<OsStr>, to: &Self, new: impl AsRef<OsStr>) -> io::Result<()> {
         Ok(renameat(&self.descriptor, entry(&name)?, &to.descriptor, entry(&new)?)?)
     }
 
-    /// Renames an entry into `to`, where no entry has the new name.
+    /// Renames an entry into `to`. Fails if an entry has the new name.
     pub(crate) fn rename_new(&self, name: impl AsRef<OsStr>, to: &Self, new: impl AsRef<OsStr>) -> io::Result<()> {
         let (name, new) = (entry(&name)?, entry(&new)?);
         Ok(renameat_with(&self.descriptor, name, &to.descriptor, new, RenameFlags::NOREPLACE)?)
@@ -240,8 +241,8 @@ impl OpenDir {
 
     /// Sets the mode of this directory, even if no user may search it.
     pub(crate) fn set_mode(&self, mode: Mode) -> io::Result<()> {
-        // A closed directory can only be opened without access, and fchmod wants access. The link
-        // in `/proc` leads to this very directory, wherever it is by now.
+        // A directory without rights can only be opened with O_PATH, and fchmod refuses such a
+        // descriptor. The link in `/proc` leads to this directory, even after a rename.
         let itself = format!("/proc/self/fd/{}", self.descriptor.as_raw_fd());
         Ok(rustix::fs::chmod(itself, mode)?)
     }
@@ -254,14 +255,14 @@ pub(crate) fn read_regular(file: &File, limit: u64) -> io::Result<Vec<u8>> {
     if !found.is_file() {
         return unfit("not a regular file");
     }
-    // With room to read the end of the file at once.
+    // The spare room lets `read_to_end` find the end of the file without growing the buffer.
     let length = found.len().min(limit).saturating_add(64);
     let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
     let taken = file.take(limit.saturating_add(1)).read_to_end(&mut content)?;
     if taken as u64 > limit { unfit("too large") } else { Ok(content) }
 }
 
-/// Refuses a name that leads out of the directory: the kernel would follow the links on the way.
+/// Refuses a name that leads out of the directory. In a longer path the kernel would follow links.
 fn entry(name: &impl AsRef<OsStr>) -> io::Result<&OsStr> {
     let name = name.as_ref();
     match name.as_bytes() {

@@ -12,8 +12,8 @@ const LARGEST: u64 = 16 << 20;
 /// The number of the field that names the home.
 const HOME: usize = 5;
 
-/// The home of the first user whose fields satisfy `is_user`: name, password, uid, gid, comment,
-/// home, shell.
+/// The home of the first user for whom `is_user` returns true. It gets the fields: name, password,
+/// uid, gid, comment, home, shell.
 pub(crate) fn home_of(host: &Host, is_user: impl Fn(&[&[u8]]) -> bool) -> Option<AbsPath> {
     let users = host.read_regular(&AbsPath::root().join(FILE), LARGEST).ok().flatten()?;
     let home = users.split(|byte| *byte == b'\n').find_map(|line| {

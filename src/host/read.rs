@@ -30,7 +30,7 @@ impl Host {
     /// writes there, so links are followed.
     pub fn kernel_file(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         self.told_by_kernel(path, |file| {
-            // The kernel does not report the length, and writes the content anew for each call.
+            // The kernel does not report the length, and makes the content anew for each read.
             let mut content = Vec::with_capacity(4096);
             file.read_to_end(&mut content).map(|_| content)
         })
@@ -70,15 +70,16 @@ impl Host {
         self.noting(path, self.read_file(path, |_| Ok(limit)))
     }
 
-    /// As [`Host::read_regular`], for a file of git that may be large. All such files together have
-    /// a limit, because a command can name any number of them, and they need no room on the disk.
+    /// As [`Host::read_regular`], for a file of git that may be large. All such files together
+    /// have a limit, because a command can create any number of sparse files without using disk
+    /// space.
     pub(crate) fn read_git_file(&self, path: &AbsPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
         let affordable = |file: &fs::File| {
             let size = file.metadata()?.len();
             let mut budget = self.git_bytes.lock().unwrap_or_else(PoisonError::into_inner);
             match size <= limit && !budget.pay(path, size) && !ablate::is_off(Mitigation::ByteBudget) {
                 true => Err(io::ErrorKind::FileTooLarge.into()),
-                // git renames such a file into its place, so that none grows.
+                // git replaces such a file by a rename, so an open file does not grow.
                 false => Ok(limit.min(size)),
             }
         };
@@ -110,14 +111,15 @@ impl Host {
         read
     }
 
-    /// The recorded errors: transient ones, and files of the caller that are closed to the caller.
+    /// Takes the recorded errors: transient errors, and EACCES for files and folders that the
+    /// caller owns.
     pub fn deferred_errors(&self) -> Vec<(AbsPath, io::Error)> {
         let seen = self.seen.as_ref().map(|seen| seen.lock().unwrap_or_else(PoisonError::into_inner));
         seen.map(|mut seen| std::mem::take(&mut seen.deferred_errors)).unwrap_or_default()
     }
 
-    /// Records EACCES below a folder of the caller. Callers that look for files that git obeys
-    /// treat such a path as absent, and a command could open the folder again.
+    /// Records EACCES if this user owns the folder or file that refuses access. Searches for files
+    /// that git obeys treat such a path as absent, but a command could make it accessible again.
     pub(crate) fn noting_closed<T>(&self, path: &Path, answer: io::Result<T>) -> io::Result<T> {
         if let (Some(seen), Err(error)) = (&self.seen, &answer)
             && error.raw_os_error() == Some(Errno::ACCESS.raw_os_error())

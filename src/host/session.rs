@@ -16,7 +16,7 @@ pub struct Session {
     pub cwd: AbsPath,
     pub uid: u32,
     pub env: BTreeMap<OsString, OsString>,
-    /// The executable of agent-sandbox, without symlinks. It runs inside as the guard.
+    /// The executable of agent-sandbox, without symlinks. It runs in the sandbox as the guard.
     pub executable: Option<AbsPath>,
     /// The memory of this machine, in bytes.
     pub memory: u64,
@@ -34,17 +34,17 @@ impl Session {
         })
     }
 
-    /// A variable that is set to something.
+    /// The value of a variable that is set and not empty.
     pub fn var(&self, name: &str) -> Option<&OsStr> {
         self.env.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
-    /// A variable that holds an absolute path. XDG says to ignore relative ones.
+    /// The value of a variable, if it is an absolute path. XDG says to ignore relative paths.
     pub fn path_var(&self, name: &str) -> Option<AbsPath> {
         self.var(name).and_then(AbsPath::normalize)
     }
 
-    /// The absolute folders of PATH. Relative ones mean the project, and do not count.
+    /// The absolute folders of PATH. Relative folders do not count: they may be in the project.
     pub fn path_folders(&self) -> impl Iterator<Item = &Path> {
         let folders = self.var("PATH").unwrap_or_default().as_bytes().split(|byte| *byte == b':');
         folders.map(|folder| Path::new(OsStr::from_bytes(folder))).filter(|folder| folder.is_absolute())
@@ -60,7 +60,8 @@ fn memory() -> u64 {
     machine.totalram.saturating_mul(machine.mem_unit.into())
 }
 
-/// The kernel follows `named`, because the spelling of `link/..` does not say where it leads.
+/// The working directory, as the kernel resolves it: the text `link/..` does not say where it
+/// leads.
 fn working_directory(named: Option<&Path>) -> Result<AbsPath, Diagnostic> {
     let found = std::fs::canonicalize(named.unwrap_or(Path::new(".")));
     found.and_then(|path| AbsPath::normalize(path).ok_or(io::ErrorKind::NotFound.into())).map_err(|e| {

@@ -27,8 +27,8 @@ impl StateFiles {
         self.content(&self.open_folder(host, state)?, OsStr::new(name))
     }
 
-    /// The contents of all files, sorted by name. Without a folder there are none; a folder that
-    /// cannot be trusted is an error.
+    /// The contents of all files, sorted by name. The list is empty if the folder does not exist;
+    /// a folder that cannot be trusted is an error.
     pub(crate) fn read_all(&self, host: &Host, state: &AbsPath) -> io::Result<Vec<(OsString, io::Result<Vec<u8>>)>> {
         let with_content = |name: OsString| {
             let content = self.open_folder(host, state).and_then(|folder| self.content(&folder, &name));
@@ -37,7 +37,7 @@ impl StateFiles {
         Ok(self.names(host, state)?.into_iter().map(with_content).collect())
     }
 
-    /// The names of all files, sorted. Without a folder there are none.
+    /// The names of all files, sorted. The list is empty if the folder does not exist.
     pub(crate) fn names(&self, host: &Host, state: &AbsPath) -> io::Result<Vec<OsString>> {
         let folder = match self.open_folder(host, state) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -50,7 +50,7 @@ impl StateFiles {
         Ok(names)
     }
 
-    /// Renames a file, in place of another one.
+    /// Renames the file `from`, and replaces the file `to` if it exists.
     pub(crate) fn rename(&self, host: &Host, state: &AbsPath, from: &str, to: &str) -> io::Result<()> {
         let folder = self.open_folder(host, state)?;
         folder.rename(from, &folder, to)
@@ -71,7 +71,7 @@ impl StateFiles {
     pub(crate) fn write(&self, host: &Host, state: &AbsPath, name: &str, content: &[u8]) -> io::Result<()> {
         let folder = self.create_folder(host, state)?;
         let new = format!(".{name}.{}", std::process::id());
-        // A killed process with the same id may have left it.
+        // A killed process with the same id may have left such a file.
         match folder.remove_file(&new) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => {}
@@ -85,7 +85,7 @@ impl StateFiles {
         moved
     }
 
-    /// Opens this folder, and makes it if it is missing.
+    /// Opens this folder. Makes it if it is missing.
     pub(crate) fn create_folder(&self, host: &Host, state: &AbsPath) -> io::Result<OpenDir> {
         match self.open_folder(host, state) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -96,8 +96,8 @@ impl StateFiles {
         }
     }
 
-    /// Opens the state folder and this folder in it. A symlink of another user, or a folder that
-    /// another user can write, would let that user speak for ours.
+    /// Opens the state folder and this folder in it. Refuses a symlink, and a folder that another
+    /// user can write: that user could forge the files.
     pub(crate) fn open_folder(&self, host: &Host, state: &AbsPath) -> io::Result<OpenDir> {
         let state = OpenDir::open(host, state)?;
         must_be_ours(&state.status()?)?;

@@ -9,10 +9,10 @@ const LISTENS: u32 = 0x10000;
 /// `SOCK_DGRAM`: any process can send to a named socket.
 const DATAGRAM: u32 = 2;
 
-/// The names of sockets in the file system that can be reached, as passed to `bind`.
+/// The names, as passed to `bind`, of the sockets in the file system that a process can reach.
 pub(crate) fn reachable(table: &[u8]) -> Vec<PathBuf> {
     let mut names: Vec<Vec<u8>> = Vec::new();
-    // Whether the lines that follow may be a part of the last name.
+    // Whether the following lines may be part of the last name.
     let mut taken = false;
     for line in table.strip_suffix(b"\n").unwrap_or(table).split(|byte| *byte == b'\n') {
         if let Some((is_reachable, name)) = entry(line) {

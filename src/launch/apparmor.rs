@@ -1,9 +1,9 @@
 //! Finds the rule of AppArmor for user namespaces that applies to this program.
 //!
 //! An ordinary user may not list the profiles that the kernel has loaded. So this module reads the
-//! label of the own process, which every process may read. If the label leaves a doubt, it also
-//! reads the files in `/etc/apparmor.d`. A profile that an administrator loads from another file
-//! stays unseen; the trial start of `doctor` settles such a case.
+//! label of its own process, which every process may read. If the label does not decide, the
+//! module also reads the files in `/etc/apparmor.d`. It cannot find a profile that an
+//! administrator has loaded from another file; the trial start of `doctor` decides such a case.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ use super::availability::{is_restricted, setting};
 pub(crate) const INSTALL_PROFILE: &str = "sudo install -m644 packaging/agent-sandbox.apparmor /etc/apparmor.d/agent-sandbox && \
     sudo apparmor_parser -r /etc/apparmor.d/agent-sandbox";
 
-/// Loads our profile, where its file is installed.
+/// Loads our profile after its file was installed.
 pub(crate) const LOAD_PROFILE: &str = "sudo apparmor_parser -r /etc/apparmor.d/agent-sandbox";
 
 const OWN: &str = "agent-sandbox";
@@ -44,7 +44,7 @@ pub(crate) fn confinement(host: &Host) -> Option<Confinement> {
     Some(if runs_under_own_profile(host) {
         Confinement::OwnProfile
     } else if bwrap_has_profile(host) {
-        // It counts whether or not the kernel restricts programs without a profile.
+        // This profile applies whether or not the kernel restricts programs without a profile.
         Confinement::BwrapProfile
     } else if is_restricted(host) {
         Confinement::Restricted
@@ -53,8 +53,8 @@ pub(crate) fn confinement(host: &Host) -> Option<Confinement> {
     })
 }
 
-/// Whether the file of our profile is there, which says neither that it is loaded nor that it
-/// applies to this executable.
+/// Whether the file of our profile exists. The profile may still not be loaded, or not apply to
+/// this executable.
 pub(crate) fn own_profile_is_installed(host: &Host) -> bool {
     is_installed(host, OWN)
 }
@@ -116,13 +116,13 @@ mod tests {
             (&[(SWITCH, "1\n")], Some(Restricted)),
             (&[(SWITCH, "1\n"), (LABEL, "unconfined\n")], Some(Restricted)),
             (&[(SWITCH, "1\n"), (RESTRICT, "")], Some(BwrapProfile)),
-            // It also counts where programs without a profile are not restricted.
+            // The profile also applies where programs without a profile are not restricted.
             (&[(SWITCH, "0\n"), (RESTRICT, "")], Some(BwrapProfile)),
             (
                 &[(SWITCH, "1\n"), (RESTRICT, ""), ("etc/apparmor.d/disable/bwrap-userns-restrict", "")],
                 Some(Restricted),
             ),
-            // The list of the kernel counts more than the files.
+            // The list of the kernel outranks the files.
             (&[(SWITCH, "1\n"), (RESTRICT, ""), (LIST, "man_groff (enforce)\n")], Some(Restricted)),
             (&[(SWITCH, "1\n"), (LIST, "bwrap (enforce)\nunpriv_bwrap (enforce)\n")], Some(BwrapProfile)),
             (&[(SWITCH, "1\n"), (RESTRICT, ""), (LABEL, "agent-sandbox (enforce)\n")], Some(OwnProfile)),
@@ -136,9 +136,8 @@ mod tests {
         Ok(())
     }
 
-    /// The rules that the profile needs for the promise of [`Confinement::OwnProfile`]. `.ci/run`
-    /// lets apparmor_parser read the whole profile, if an apparmor_parser that knows `userns` is
-    /// installed.
+    /// The profile has the rules that make [`Confinement::OwnProfile`] true. `.ci/run` checks the
+    /// whole profile with apparmor_parser, if a version that knows `userns` is installed.
     // SPEC H3
     #[test]
     fn our_profile_keeps_bwrap_out_of_its_own_profile() {

@@ -1,8 +1,8 @@
-//! Whether this machine can make a sandbox at all, with the cause and the remedy where it cannot.
+//! Checks whether this machine can make a sandbox. If it cannot, names the cause and the remedy.
 //!
-//! The message of bwrap names neither. Three small files name the common causes. Where they leave a
-//! doubt, one trial start settles it: before a start that is not supervised, and after a supervised
-//! start that failed.
+//! The message of bwrap names neither. Three small files show the common causes. If they do not
+//! decide, one trial start does: before an unsupervised start, and after a supervised start that
+//! failed.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -31,8 +31,8 @@ pub(crate) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(
     Ok(())
 }
 
-/// Does [`check`], and starts a trial sandbox where the files leave a doubt. A caller that becomes
-/// bwrap needs it, because it cannot look for the cause afterwards.
+/// Calls [`check`], and starts a trial sandbox if the files do not decide. A caller that executes
+/// bwrap in its own process needs the trial, because it cannot find the cause afterwards.
 pub(super) fn check_with_trial(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
     check(host, session, bwrap)?;
     let is_doubtful = (is_restricted(host) && !session.is_root()) || in_container(host, session);
@@ -97,8 +97,8 @@ pub(super) fn trial(host: &Host, bwrap: &AbsPath) -> Result<(), Diagnostic> {
     Err(explain_refusal(&said, is_restricted(host)))
 }
 
-/// The cause behind the message of a bwrap that could not make a sandbox, and the remedy.
-/// `restricted`: AppArmor restricts user namespaces.
+/// Explains `said`, the message of a bwrap that could not make a sandbox, and names the remedy.
+/// `restricted` means that AppArmor restricts user namespaces.
 pub fn explain_refusal(said: &str, restricted: bool) -> Diagnostic {
     let diagnostic = match said {
         "" => unavailable("bwrap cannot make a sandbox here, and gives no reason"),

@@ -1,5 +1,5 @@
-//! Finds bwrap and the protections of the kernel. Everything depends on bwrap, so it must not be
-//! one that a sandboxed command can have planted.
+//! Finds bwrap and the protections of the kernel. Everything depends on bwrap, so a bwrap that a
+//! sandboxed command can have planted is refused.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ use super::{availability, limits, mount_files};
 
 /// The time that bwrap may take to answer, on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// More bytes than its help has.
+/// More bytes than the help of bwrap has.
 pub(super) const LARGEST_ANSWER: usize = 1 << 16;
 
 /// No bwrap is this large.
@@ -41,7 +41,7 @@ pub fn find(host: &Host, session: &Session, compiled: &Compiled) -> Result<AbsPa
     Ok(resolved.path)
 }
 
-/// Refuses the first program of a `name` on PATH if a sandboxed command can have planted it.
+/// Refuses `found`, the first `name` on PATH, if a sandboxed command can have planted it.
 pub(super) fn refuse_planted(compiled: &Compiled, name: &str, found: &Resolved) -> Result<(), Diagnostic> {
     let is_planted = |at: &&AbsPath| may_be_planted(&compiled.plan, &compiled.layers.project, at);
     if let Some(at) = found.links.iter().chain([&found.path]).find(is_planted)
@@ -54,8 +54,8 @@ pub(super) fn refuse_planted(compiled: &Compiled, name: &str, found: &Resolved) 
     Ok(())
 }
 
-/// The flags that its help names. Refuses a bwrap without [`PERMS`], which every policy needs, and
-/// one without [`SIZE`] for a policy `with_tmp`, which limits `/tmp`.
+/// The flags that the help of `bwrap` names. Refuses a bwrap without [`PERMS`], which every policy
+/// needs. If the policy limits `/tmp` (`with_tmp`), also refuses a bwrap without [`SIZE`].
 pub(super) fn sufficient_flags(bwrap: &AbsPath, with_tmp: bool) -> Result<BTreeSet<String>, Diagnostic> {
     let flags = flags(bwrap)?;
     // A program whose help names no flag is not bubblewrap. It fails by itself and says why.
@@ -70,20 +70,20 @@ pub(super) fn sufficient_flags(bwrap: &AbsPath, with_tmp: bool) -> Result<BTreeS
     Err(Diagnostic::new(Code::BwrapTooOld, message).help("bubblewrap 0.5 and newer have it"))
 }
 
-/// The flags that its help names. A version would not tell: distributions carry patches, and
-/// wrappers replace bwrap.
+/// The flags that the help of `bwrap` names. A version number does not tell them, because
+/// distributions patch bwrap and wrappers replace it.
 pub(crate) fn flags(bwrap: &AbsPath) -> Result<BTreeSet<String>, Diagnostic> {
     let help = asked(bwrap, "--help")?;
     Ok(help.split_whitespace().filter(|word| word.starts_with("--")).map(str::to_owned).collect())
 }
 
-/// Whether its text names [`SIZE`]. Asking for its flags would cost each start a process.
+/// Whether the executable contains the text [`SIZE`]. To run it with `--help` would cost time.
 fn has_size(host: &Host, bwrap: &AbsPath) -> bool {
     let text = host.read_regular(bwrap, LARGEST_BWRAP).ok().flatten();
     text.is_some_and(|text| text.windows(SIZE.len()).any(|part| part == SIZE.as_bytes()))
 }
 
-/// Its name and release: `bubblewrap 0.8.0`.
+/// The name and release of `bwrap`: `bubblewrap 0.8.0`.
 pub(crate) fn version(bwrap: &AbsPath) -> Result<String, Diagnostic> {
     Ok(asked(bwrap, "--version")?.lines().next().unwrap_or_default().trim().to_owned())
 }
@@ -99,17 +99,18 @@ pub fn is_inside(host: &Host) -> bool {
     fs::symlink_metadata(host.real(&places::at(places::MARKER))).is_ok()
 }
 
-/// Finds bwrap and all that this machine has to carry out the policy.
+/// Finds bwrap and everything else on this machine that enforces the policy.
 pub fn machine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Machine, Diagnostic> {
     let bwrap = find(host, session, compiled)?;
-    // A start with the guard does not need this flag, and the supervisor explains a failure.
+    // With the guard, bwrap needs no `--disable-userns`, so its flags are not read. If it fails,
+    // the supervisor explains why.
     let with_tmp = compiled.policy.written_tmp().is_some();
     let flags = || sufficient_flags(&bwrap, with_tmp);
     let disables_userns = !compiled.guard && flags()?.contains(DISABLE_USERNS);
     let own_mounts = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
     let mount_files = mount_files::place(host, compiled);
-    // A privileged bwrap takes no size.
+    // A setuid bwrap refuses `--size`.
     let takes_size = session.is_root() || !availability::is_setuid(host, &bwrap);
     if let Some(limit) = compiled.policy.limits.get(&LimitKind::Tmp).filter(|_| !takes_size && with_tmp) {
         let why = format!("`{bwrap}` is setuid, and takes no `{SIZE}`");

@@ -1,5 +1,5 @@
-//! Whether the command can be found inside. This is checked before anything starts, because bwrap
-//! reports every failure as exit code 1, which a caller cannot tell from the command's own.
+//! Checks whether the sandbox shows the command. The check comes before the start, because bwrap
+//! reports every failure as exit code 1, and the command may also exit with 1.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +14,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Host, Resolved};
 use crate::policy::{AbsPath, Injected, escape_for_display, places};
 
-/// The reason why a candidate cannot be executed, the most telling one first.
+/// The reasons why a candidate cannot be executed, the most informative first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Obstacle {
     NotExecutable,
@@ -28,7 +28,7 @@ pub(super) fn check(
     environment: &Environment,
     name: &OsStr,
 ) -> Result<(), Diagnostic> {
-    // The guard exists inside alone.
+    // The guard exists only in the sandbox.
     if compiled.guard && name == places::GUARD {
         return Ok(());
     }
@@ -85,9 +85,9 @@ fn candidates(environment: &Environment, cwd: &AbsPath, name: &OsStr) -> Vec<Pat
     folders.map(|folder| cwd.join(folder).join(name)).collect()
 }
 
-/// Whether `candidate` can be executed inside. `false` if there is none.
+/// Whether `candidate` can be executed inside. `false` if it does not exist.
 fn look(host: &Host, compiled: &Compiled, candidate: &Path) -> Result<bool, (Obstacle, AbsPath)> {
-    // A path that the caller cannot look at cannot be executed inside either.
+    // A path that the caller cannot resolve cannot be executed inside either.
     let Ok(mut resolved) = host.resolve(candidate) else { return Ok(false) };
     if let Some(source) = injected_from(compiled, &resolved.path) {
         let Ok(found) = host.resolve(&source) else { return Ok(false) };
@@ -106,7 +106,7 @@ fn look(host: &Host, compiled: &Compiled, candidate: &Path) -> Result<bool, (Obs
     }
 }
 
-/// The path of the host that the command finds at `path`, if an injection put it there.
+/// The path on the host that an injection shows at `path`, if there is one.
 fn injected_from(compiled: &Compiled, path: &AbsPath) -> Option<PathBuf> {
     let (at, decision) = compiled.decisions.governing(path).filter(|_| compiled.plan.view(path) == View::Injected)?;
     let Injected::Source(source) = decision.injected.as_deref()? else { return None };

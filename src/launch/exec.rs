@@ -38,7 +38,7 @@ fn is_for_loader(name: &OsStr) -> bool {
 /// `more` are further file descriptors, each with the number that it gets.
 pub(super) fn bwrap_command(argv: &Argv, more: Vec<(OwnedFd, RawFd)>, streams: &Streams) -> io::Result<Command> {
     fd::close_on_exec()?;
-    // The run sheet carries a command for which bwrap has no room.
+    // If the command is too long for bwrap's arguments, the run sheet carries it.
     let is_too_long = argv.guard.is_some() && argv.is_command_too_long();
     let words = if is_too_long { argv.args_without_command() } else { argv.words() };
     let cgroup = argv.cgroup.iter().flat_map(|cgroup| cgroup.words.iter().cloned());
@@ -58,7 +58,7 @@ pub(super) fn bwrap_command(argv: &Argv, more: Vec<(OwnedFd, RawFd)>, streams: &
     signals::restore_sigxfsz(&mut bwrap);
     fd::pass(&mut bwrap, &argv.data, more)?;
     streams.give(&mut bwrap)?;
-    // The guard has switches, too.
+    // The guard obeys these switches as well.
     #[cfg(feature = "ablate")]
     bwrap.envs(std::env::var_os(ablate::VARIABLE).map(|value| (ablate::VARIABLE, value)));
     Ok(bwrap)

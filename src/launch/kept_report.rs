@@ -1,8 +1,8 @@
 //! The report of a run, kept in the state folder until its user has seen all of it (SPEC R6). A
 //! terminal may be gone or blocked when the run ends, and the supervisor may be killed.
 //!
-//! `HASH-TIME-PID.json` has not been shown; `HASH.json` is the last that was. HASH is the SHA-256
-//! of the project's root.
+//! `HASH-TIME-PID.json` is a report that was not shown yet. `HASH.json` is the last report that
+//! was shown. HASH is the SHA-256 of the project's root.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -22,13 +22,13 @@ use crate::sys::ablate::{self, Mitigation, Point};
 use super::FrontEnd;
 
 const KIND: StateFiles = StateFiles { folder: Layers::REPORTS, max_bytes: 4 * LARGEST as u64 };
-/// The size of a kept report.
+/// The largest size of a kept report.
 const LARGEST: usize = 1 << 20;
 /// The number of reports that wait to be shown. There are so many only if standard error never
 /// works.
 const MOST_WAITING: usize = 16;
 
-/// Findings of one kind that are told one by one.
+/// The largest number of findings of one kind that are reported one by one.
 const MOST_ALIKE: usize = 100;
 
 /// The answer of `agent-sandbox report`: the reports that are kept for one project.
@@ -173,7 +173,7 @@ fn fold(alike: &[Diagnostic]) -> Option<Diagnostic> {
     Some(folded.notes(folders.iter().map(note)).paths(paths))
 }
 
-/// The first of `items`, as many as take no more than `room` in JSON.
+/// The first of `items` that together take no more than `room` bytes in JSON.
 fn fitting<T: Serialize>(items: impl Iterator<Item = T>, mut room: usize) -> Vec<T> {
     let fits = |item: &T| {
         let taken = serde_json::to_string(item).map_or(usize::MAX, |text| text.len() + 1);
@@ -205,7 +205,7 @@ impl<'a> Reports<'a> {
         if !front.shows_reports() {
             return;
         }
-        // A state folder that cannot be read has its own errors.
+        // Other code reports a state folder that cannot be read.
         for (name, read) in self.waiting().unwrap_or_default() {
             let mut said = Diagnostics::default();
             said.push(repeated(&KIND.path(self.state, &name), &read));
@@ -229,7 +229,7 @@ impl<'a> Reports<'a> {
         Ok(last.into_iter().chain(self.waiting()?).collect())
     }
 
-    /// Names a report that cannot be shown.
+    /// The diagnostic for a report that cannot be shown.
     pub(crate) fn lost(&self, name: &str, error: &io::Error) -> Diagnostic {
         let at = KIND.path(self.state, name);
         let message = format!("the report of an earlier run here cannot be shown: {}", reason(error));
@@ -238,8 +238,8 @@ impl<'a> Reports<'a> {
             .help(format!("look for the changes of the run yourself, and remove `{at}`"))
     }
 
-    /// Notes that the user has seen a report. If that fails, the report is shown again. The last
-    /// one that was shown has this name already.
+    /// Records that the user has seen a report, by its new name `HASH.json`. If that fails, the
+    /// report is shown again.
     pub(crate) fn note_shown(&self, name: &str) {
         let _ = KIND.rename(self.host, self.state, name, &format!("{}.json", self.hash()));
     }
@@ -291,9 +291,9 @@ impl<'a> Reports<'a> {
     }
 }
 
-/// The report of this run, as far as it is known.
+/// The report of this run.
 pub(super) struct RunReport<'a> {
-    /// The reports of the project, and the name of this one.
+    /// The reports of the project, and the file name of this one; `None` if it is not kept.
     kept: Option<(Reports<'a>, String)>,
 }
 
@@ -308,7 +308,7 @@ impl<'a> RunReport<'a> {
         Self { kept: None }
     }
 
-    /// Keeps the findings so far, in case that the supervisor is killed. The end tries again, and
+    /// Keeps the findings so far, in case that the supervisor is killed. `finish` tries again, and
     /// reports a failure.
     pub(super) fn keep(&self, said: &Diagnostics) {
         if let Some((reports, name)) = self.kept.as_ref().filter(|_| !said.is_empty()) {
@@ -316,7 +316,7 @@ impl<'a> RunReport<'a> {
         }
     }
 
-    /// Keeps all findings, shows them, and notes whether they were shown.
+    /// Keeps all findings, shows them, and records whether they were shown.
     pub(super) fn finish(self, said: Diagnostics, front: &mut dyn FrontEnd) {
         let Some((reports, name)) = self.kept else {
             front.report(&said, false);

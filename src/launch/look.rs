@@ -1,7 +1,7 @@
-//! The identities of the files and directories that are mounted or mounted on. The supervisor notes
-//! them before bwrap starts, and compares them after the guard has compared its mounts, before the
-//! command starts (SPEC C14). So the supervisor notices a file that another process replaced in the
-//! meantime, even under a mask, where the guard cannot see it.
+//! The identities of the files and directories that are sources or targets of mounts. The
+//! supervisor records them before bwrap starts, and compares them before the command starts, after
+//! the guard has compared its mounts (SPEC C14). So the supervisor notices a file that another
+//! process replaced in the meantime, even under a mask, where the guard cannot see it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -22,15 +22,15 @@ type Moment = (i64, u32);
 pub struct Look {
     /// The targets, in the order of their paths.
     targets: Vec<MountTarget>,
-    /// The directories around them that a command can write. The time is the last one at which an
-    /// entry was made, removed or renamed; no program can set it.
+    /// The directories above the targets that a command can write, each with its ctime. The ctime
+    /// changes when an entry is made, removed or renamed. No program can set it.
     directories: Vec<(AbsPath, Option<Moment>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct MountTarget {
     path: AbsPath,
-    /// The policy closes this path.
+    /// The policy restricts access to this path.
     is_closed: bool,
     /// `None` if nothing is there.
     found: Option<FileBirth>,
@@ -39,15 +39,15 @@ struct MountTarget {
 /// The first difference between two looks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Difference<'l> {
-    /// The policy closes this path, and another file or directory is there, or nothing is.
+    /// The policy restricts access to this path, whose file or directory was replaced or removed.
     Closed(&'l AbsPath),
-    /// The policy opens this path, and another file or directory is there, or nothing is.
+    /// The policy gives access to this path, whose file or directory was replaced or removed.
     Opened(&'l AbsPath),
     /// A file may have been moved away from this directory and back again.
     Directory(&'l AbsPath),
 }
 
-/// A path that cannot be looked at. A symlink on the way is an error: there was none when the rule
+/// A path that cannot be examined. A symlink on the way is an error: there was none when the rule
 /// was resolved.
 #[derive(Debug, thiserror::Error)]
 #[error("`{path}` has changed: {}", reason(.error))]
@@ -57,7 +57,7 @@ pub struct CannotLook {
 }
 
 impl Look {
-    /// Looks at all paths of a plan.
+    /// Records the present state of all paths of a plan.
     pub fn now(host: &Host, plan: &GuardPlan) -> Result<Self, CannotLook> {
         let directories = directories(host, plan).into_iter().map(|path| (path, None)).collect();
         Self { targets: targets(plan), directories }.again(host)
@@ -80,7 +80,8 @@ impl Look {
         Ok(look)
     }
 
-    /// The identities that the guard compares: it sees the mounts, and not the files below masks.
+    /// The identities that the guard compares. Masked files are left out, because the guard cannot
+    /// see them.
     pub fn identities(&self, plan: &GuardPlan) -> Vec<(AbsPath, Identity)> {
         let shows_host = |expected: &Expected| matches!(expected.access, Expectation::Rw | Expectation::Ro);
         let noted = |expected: Expected| {
@@ -90,7 +91,8 @@ impl Look {
         plan.all_expected().filter(shows_host).filter_map(noted).collect()
     }
 
-    /// A path that the policy closes and that is gone. bwrap would make a mount point there.
+    /// A path to which the policy restricts access and that is gone. bwrap would make a mount
+    /// point there.
     pub fn missing(&self) -> Option<&AbsPath> {
         self.targets.iter().find(|target| target.is_closed && target.found.is_none()).map(|target| &target.path)
     }
@@ -109,8 +111,8 @@ impl Look {
     }
 }
 
-/// The paths that the policy opens, shows or closes. Whole parts of the host that every sandbox
-/// shows (`/`, and places in `/run`) belong to no rule.
+/// The paths to which the policy gives or restricts access. Whole parts of the host that every
+/// sandbox shows (`/`, and folders in `/run`) belong to no rule, so they are left out.
 fn targets(plan: &GuardPlan) -> Vec<MountTarget> {
     let run = places::at(places::RUN);
     let matters = |expected: &Expected| match expected.access {
@@ -124,7 +126,7 @@ fn targets(plan: &GuardPlan) -> Vec<MountTarget> {
     let pins = plan.all_pins().chain(links).map(|path| target(path, true));
     let expected = plan.all_expected().filter(matters);
     let expected = expected.map(|expected| target(expected.host_path(), expected.required));
-    // An injection is mounted on another path than it shows.
+    // The mount point of an injection is not the path of its source.
     let elsewhere = plan.expect.iter().filter(|expected| expected.source.is_some() && expected.required);
     let elsewhere = elsewhere.map(|expected| target(&expected.path, true));
     let mut targets: Vec<MountTarget> = pins.chain(expected).chain(elsewhere).collect();
@@ -133,8 +135,8 @@ fn targets(plan: &GuardPlan) -> Vec<MountTarget> {
     targets
 }
 
-/// The directories around closed paths, as far as a command could write them. A command in another
-/// sandbox may write where this policy does not, but not more than the user.
+/// The directories above restricted paths that a command could write. A command in another sandbox
+/// may write where this policy does not allow it, but nowhere else than the user.
 fn directories(host: &Host, plan: &GuardPlan) -> BTreeSet<AbsPath> {
     let expected: BTreeMap<AbsPath, Expected> =
         plan.all_expected().map(|expected| (expected.path.clone(), expected)).collect();
@@ -157,8 +159,9 @@ fn directories(host: &Host, plan: &GuardPlan) -> BTreeSet<AbsPath> {
     directories
 }
 
-/// Looks at the files and directories that the mounts mean. The last step before bwrap starts: the
-/// guard and the supervisor notice every later change. Without a guard no process compares.
+/// Records the state of all paths of the guard's plan. This is the last step before bwrap starts:
+/// the guard and the supervisor notice every later change. Without a guard, no process compares,
+/// so nothing is recorded.
 pub(super) fn look(host: &Host, argv: &Argv) -> Result<Look, Diagnostic> {
     let Some(guard) = &argv.guard else { return Ok(Look::default()) };
     Look::now(host, &guard.plan).map_err(|CannotLook { path, error }| {
@@ -250,7 +253,8 @@ mod tests {
             std::os::unix::fs::symlink("../elsewhere", root.join("project/a")).unwrap();
         };
         assert_eq!(after(link), "error /project/a/.env");
-        // This policy does not open `/home`, but another sandbox of the user may write there.
+        // With this policy `/home` is not writable, but another sandbox of the user may write
+        // there.
         let swap = |root: &Path| {
             fs::rename(root.join("home/key"), root.join("home/away")).unwrap();
             fs::rename(root.join("home/away"), root.join("home/key")).unwrap();
@@ -268,7 +272,7 @@ mod tests {
         loop {
             fs::rename(&here, &there).unwrap();
             fs::rename(&there, &here).unwrap();
-            // Until the clock of the file system has ticked.
+            // Repeat until the clock of the file system has ticked.
             if let Some(difference) = before.difference(&Look::now(&host, &plan()).unwrap()) {
                 assert_eq!(difference, Difference::Directory(&abs("/project/a")));
                 return;

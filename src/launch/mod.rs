@@ -1,7 +1,8 @@
 //! The start of a sandbox: finds bwrap and the command, checks that this machine can run them, and
-//! supervises the run or executes bwrap. `run.rs` reads top to bottom. Only this room and
-//! `placeholders` change the host: paths that a rule asks for (`if-missing = "create"` and
-//! `"block"`), files of ours in the state folder, and repositories that a command broke or planted.
+//! supervises the run or executes bwrap. `run.rs` reads top to bottom. Only this module and
+//! `placeholders` change the host. They make the paths that a rule asks for (`if-missing =
+//! "create"` and `"block"`) and our files in the state folder. They repair or move aside
+//! repositories that a command broke or planted.
 
 pub mod aftermath;
 pub(crate) mod apparmor;

@@ -1,7 +1,7 @@
 //! Our files that bwrap binds: the guard's plan, contents that replace a file, and the mask of
-//! hidden files. They are in the state folder, which no rule makes writable inside (SPEC D6). The
-//! name of a content is its SHA-256, so a policy always has the same argv. Each use checks owner,
-//! mode and content again.
+//! hidden files. They are in the state folder, which no rule makes writable inside (SPEC D6). A
+//! file is named by the SHA-256 of its content, so a policy always has the same argv. Each use
+//! checks owner, mode and content again.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -20,15 +20,17 @@ use crate::host::{Host, OpenDir};
 use crate::policy::AbsPath;
 
 const KIND: StateFiles = StateFiles { folder: Layers::MOUNT_FILES, max_bytes: 0 };
-/// Inside, the mount is read-only: a write gives EROFS, as for every read-only file.
+/// The owner may write. So a write inside, where the mount is read-only, fails with EROFS as for
+/// every read-only file.
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// A printed argv can be run for this long after its contents were used last.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// The time of the last use is exact to this duration: it is not written more often.
+/// The time of the last use is updated at most once in this duration.
 const NOTED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Whether the state folder can hold such files. Makes the folder if it is missing, and the one of
-/// private files, which is hidden inside (SPEC Q6).
+/// Decides whether bwrap binds files in the state folder or gets their contents by descriptors.
+/// Makes the folder of these files, and the folder of private files, which is hidden inside (SPEC
+/// Q6).
 pub(super) fn place(host: &Host, compiled: &Compiled) -> MountFiles {
     let layers = &compiled.layers;
     let folder = KIND.create_folder(host, &layers.state).and_then(|folder| {
@@ -50,7 +52,7 @@ pub(super) struct CannotWrite {
     error: io::Error,
 }
 
-/// Writes the files of an argv that are missing or not as they must be.
+/// Writes the files of an argv that are missing, or whose owner, mode or content is wrong.
 pub(super) fn write(host: &Host, state: &AbsPath, files: &[MountFile]) -> Result<(), CannotWrite> {
     let Some(first) = files.first() else { return Ok(()) };
     let cannot = |file: &MountFile, error| CannotWrite { path: file.path.clone(), error };
@@ -86,7 +88,7 @@ fn provide_content(folder: &OpenDir, name: &OsStr, content: &[u8]) -> io::Result
     })
 }
 
-/// Whether this is our file with this content. Notes that it is used.
+/// Whether this is our file with this content. Records that it is used.
 fn holds(file: &File, content: &[u8]) -> io::Result<bool> {
     let found = fstat(file)?;
     if !is_ours(&found, FileType::RegularFile, MODE) || usize::try_from(found.st_size) != Ok(content.len()) {
@@ -114,10 +116,10 @@ fn is_ours(found: &Stat, kind: FileType, mode: Mode) -> bool {
         && found.st_nlink == 1
 }
 
-/// Makes a file under a name of this process and moves it into place.
+/// Makes a file under a temporary name and renames it to `name`.
 fn replace(folder: &OpenDir, name: &OsStr, make: impl FnOnce(&str) -> io::Result<()>) -> io::Result<bool> {
     let new = format!(".new-{}", std::process::id());
-    // A process with the same number may have been killed.
+    // A killed process with the same id may have left such a file.
     match folder.remove_file(&new) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
         _ => {}
@@ -243,7 +245,7 @@ mod tests {
         let file = scene.folder().join("masked");
         assert!(fs::symlink_metadata(&file).unwrap().file_type().is_socket());
         assert_eq!(mode(&file), 0);
-        // If another process has changed the mode of a mask, the mask is made anew.
+        // If another process has changed the mode of a mask, the mask is made again.
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         scene.write(&[mask()]);
         assert_eq!(mode(&file), 0);

@@ -1,5 +1,5 @@
-//! A warning for Codex, which puts each command into a sandbox of its own. Without user namespaces
-//! every command fails, and Codex tells only the model.
+//! A warning for Codex, which runs each command in a sandbox of its own. Without user namespaces
+//! every command fails, and Codex reports that only to the model.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::host::Host;
 const LARGEST: u64 = 1 << 20;
 const FULL_ACCESS: &str = "danger-full-access";
 const TURN_OFF: [&str; 2] = ["--dangerously-bypass-approvals-and-sandbox", "--yolo"];
-/// Subcommands and flags that run nothing.
+/// Subcommands and flags with which Codex runs no commands.
 const HARMLESS: [&str; 8] = ["--help", "--version", "-V", "-h", "completion", "login", "logout", "mcp"];
 
-/// The warning for a command that would fail at everything it does.
+/// The warning for a Codex that could not run any command.
 pub fn own_sandbox(host: &Host, compiled: &Compiled, command: &[OsString]) -> Option<Diagnostic> {
     let settings = compiled.layers.project.home.join(".codex/config.toml");
     let in_settings = || {

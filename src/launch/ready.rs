@@ -20,8 +20,8 @@ use crate::sys::ablate::{self, Point};
 
 use super::{availability, bwrap, command, is_inside, mount_files, streams};
 
-/// Refuses a caller inside a sandbox, and root. Root may go on with `--allow-root`, and where it is
-/// often the only user: in a container and in CI. There the result holds one warning.
+/// Refuses a caller inside a sandbox, and root. `--allow-root` accepts root. In a container and in
+/// CI, where root is often the only user, root is accepted with the warning that is returned.
 pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<Option<Diagnostic>, Diagnostic> {
     if is_inside(host) {
         return Err(Diagnostic::new(Code::AlreadyInside, "this is a sandbox already, and sandboxes do not nest yet")
@@ -30,7 +30,6 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
     if !session.is_root() || allow_root {
         return Ok(None);
     }
-    // Root is likely to be the only user there.
     let marker = availability::container_marker(host);
     let container = marker.map(|marker| format!("this is a container (`{marker}` exists)"));
     match container.or_else(|| session.var("CI").map(|_| "this is CI (`CI` is set)".to_owned())) {
@@ -43,8 +42,8 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
     }
 }
 
-/// The last checks before a start without a guard: bwrap is tried first, because no process will
-/// say why the command did not start.
+/// The last checks before a start without a guard or without a supervisor. If such a start fails,
+/// no process can find the cause, so a trial sandbox may be started first.
 pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     availability::check_with_trial(host, session, &argv.program)?;
     if compiled.guard {
@@ -61,8 +60,8 @@ pub(super) fn ready_to_supervise(
     compiled: &Compiled,
     argv: &Argv,
 ) -> Result<(), Diagnostic> {
-    // The check is for our own binary: another program that embeds this library has other
-    // libraries.
+    // The check reads the libraries of this process. A program that embeds this library has other
+    // libraries than the guard.
     let is_this_program = |guard: &&AbsPath| env::current_exe().is_ok_and(|own| own == guard.as_path());
     if let Some(guard) = session.executable.as_ref().filter(|_| compiled.guard).filter(is_this_program) {
         check_libraries(host, &compiled.plan, guard)?;
@@ -79,7 +78,7 @@ pub(super) fn ready_to_supervise(
     write_mount_files(host, compiled, argv)
 }
 
-/// Writes the files of ours that bwrap binds, if they are missing.
+/// Writes our files that bwrap binds, if they are missing.
 pub(super) fn write_mount_files(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     mount_files::write(host, &compiled.layers.state, &argv.files).map_err(|e| {
         Diagnostic::new(Code::StartFailed, e.to_string()).help(
@@ -107,8 +106,8 @@ fn mapped(maps: &[u8]) -> BTreeSet<AbsPath> {
         .collect()
 }
 
-/// Root loses its power over other people's files inside, so such a project would be unwritable,
-/// and git would call it dubious.
+/// Refuses the project of another user if the caller is root. Root has no capabilities inside, so
+/// it could not write the project, and git would report a dubious ownership.
 fn check_owner(host: &Host, session: &Session, project: &Project) -> Result<(), Diagnostic> {
     if !session.is_root() {
         return Ok(());
@@ -127,7 +126,7 @@ fn check_owner(host: &Host, session: &Session, project: &Project) -> Result<(), 
     }
 }
 
-/// Makes the directories that rules asked for. Each is made for this user alone.
+/// Makes the directories that rules ask for, for this user alone.
 fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Diagnostic> {
     for directory in directories {
         OpenDir::create_all(host, directory).map_err(|e| {
@@ -138,7 +137,7 @@ fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Diagno
     Ok(())
 }
 
-/// Makes the files that presets want to be there, for this user alone.
+/// Makes the files that presets ask for, for this user alone.
 fn create_files(host: &Host, files: &[NewFile]) -> Result<(), Diagnostic> {
     for NewFile { path, content } in files {
         create_directories(host, path.parent().as_slice())?;

@@ -1,5 +1,5 @@
 //! The comparison before the command starts. Commands in other sandboxes may change the project
-//! while this run looks for the paths that rules mean, and until they are mounted.
+//! while this run resolves the paths of its rules, and until these paths are mounted.
 
 use std::ffi::OsString;
 
@@ -15,7 +15,7 @@ use crate::sys::ablate::{self, Mitigation};
 use super::look::{Difference, Look};
 use crate::placeholders::ActivePlaceholders;
 
-/// The number of comparisons by the supervisor while another process changes the same directories.
+/// The largest number of comparisons while another process changes the compared directories.
 const COMPARISONS: usize = 20;
 
 /// The input from which the argv of a run was compiled, and the state of the host at that time.
@@ -43,7 +43,8 @@ impl<'a> Recheck<'a> {
         match self.look.difference(&look) {
             Some(Difference::Closed(path)) => return Err(Report::Changed(is_another(path))),
             Some(Difference::Opened(path)) => return Err(Report::Refused(is_another(path))),
-            // The guard compares its mounts again. No directory may change while it does.
+            // The guard compares its mounts again. Its comparison counts only if no directory
+            // changes in the meantime.
             Some(Difference::Directory(_)) if self.comparisons < COMPARISONS => {
                 self.comparisons += 1;
                 self.look = look;
@@ -62,7 +63,8 @@ impl<'a> Recheck<'a> {
         Ok(Answer::Go)
     }
 
-    /// Names a path that the policy closes and that has changed since the policy was compiled.
+    /// Names a path to which the policy restricts access and that has changed since the policy was
+    /// compiled.
     pub fn difference(&self) -> Option<String> {
         match self.look.difference(&self.look.again(self.host).ok()?)? {
             Difference::Closed(path) => Some(is_another(path)),
@@ -70,8 +72,8 @@ impl<'a> Recheck<'a> {
         }
     }
 
-    /// While another run of this user lives, looks whether the rules still mean the same paths: a
-    /// file may have been moved past the walk.
+    /// Compiles the policy again, and refuses the start if the rules no longer mean the same
+    /// paths. The command of another run may have moved a file past the walk.
     fn compile_again(&self, argv: &Argv, active: &ActivePlaceholders) -> Result<(), Report> {
         let other_paths = || Report::Changed("the paths that the rules mean have changed".to_owned());
         let mut changing = None;
@@ -85,7 +87,7 @@ impl<'a> Recheck<'a> {
             if mounts(&now) != mounts(argv) || steps(&now) != steps(argv) || links(&now) != links(argv) {
                 return Err(other_paths());
             }
-            // A run removes a placeholder at its end unless this run shares it.
+            // Another run removes its placeholder at its end unless this run shares it.
             if let Some(another) = now.placeholders.iter().find(|placeholder| !active.includes(&placeholder.path)) {
                 return Err(Report::Changed(format!("`{}` is a placeholder of another run", another.path)));
             }

@@ -1,10 +1,10 @@
 //! Covers a file again that a program on the host has replaced while the command runs (SPEC
 //! section 23).
 //!
-//! `git config` and most editors replace a file by a rename. The kernel then takes off every mount
+//! `git config` and most editors replace a file by a rename. The kernel then removes every mount
 //! that covered the file, in all sandboxes. So the supervisor watches the directories of protected
-//! files with inotify, and mounts anew when a file appears under a protected name. It can only
-//! tighten, as the guard does.
+//! files with inotify, and mounts again when a file appears under a protected name. Like the
+//! guard, it can only tighten.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, OsStr};
@@ -30,8 +30,9 @@ use crate::sys::namespaces::Namespaces;
 
 use super::aftermath::{Gap, during_run};
 
-/// The number of directories that are watched. The kernel limits the watches of a user, whose other
-/// programs need some, and a command can create any number of files that a pattern protects.
+/// The largest number of directories that are watched. The kernel limits the watches of a user,
+/// whose other programs need some. A command can create any number of files that a pattern
+/// protects.
 const MOST_DIRECTORIES: usize = 1024;
 
 /// Watches protected files and covers them again.
@@ -43,11 +44,11 @@ pub(super) struct Restorer {
     gaps: BTreeMap<AbsPath, Gap>,
 }
 
-/// The numbers of a directory and of a file in it.
+/// The indexes of a directory in `Restorer::directories` and of a file in its `files`.
 type Position = (usize, usize);
 
 struct WatchedDirectory {
-    /// The kernel's number for the directory, which two paths may share.
+    /// The watch descriptor. If two paths lead to one directory, they share it.
     watch: i32,
     /// The directory as the command sees it.
     inside: OwnedFd,
@@ -64,14 +65,14 @@ struct ProtectedFile {
 enum PlannedCover {
     Hidden,
     ReadOnly,
-    /// A private file, with the place where the guard left its link.
+    /// A private file, with the path of the link that the guard has made for it.
     Linked(CString),
 }
 
 impl Restorer {
-    /// Watches the files that the policy protects. The caller does so before the command starts,
-    /// and before it compares the host again, so that no replacement is missed. The warning names
-    /// files that are not watched.
+    /// Watches the files that the policy protects. The caller must call this before it compares
+    /// the host again, and so before the command starts. Then no replacement is missed. The
+    /// warning names files that are not watched.
     pub(super) fn start(
         host: &Host,
         compiled: &Compiled,
@@ -99,7 +100,8 @@ impl Restorer {
         for (number, (path, files)) in directories.into_iter().enumerate() {
             let is_one_more = number >= MOST_DIRECTORIES;
             let inside = if is_one_more { Err(too_many()) } else { namespaces.open_directory(path.as_path()) };
-            // The command has no more rights than the supervisor.
+            // The command cannot open the directory either: it has no more rights than the
+            // supervisor.
             if inside.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied) {
                 continue;
             }
@@ -115,12 +117,12 @@ impl Restorer {
         Ok((Self { inotify, directories: watched, pending: BTreeSet::new(), gaps: BTreeMap::new() }, unwatched))
     }
 
-    /// Readable when an entry appeared in a watched directory.
+    /// A descriptor that is readable after an entry appeared in a watched directory.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.inotify.as_fd()
     }
 
-    /// A file could not be covered: the caller tries again a little later.
+    /// Whether a file could not be covered. The caller then tries again a little later.
     pub(super) fn is_pending(&self) -> bool {
         !self.pending.is_empty()
     }
@@ -174,7 +176,7 @@ impl Restorer {
     /// ms (measured) if its watches were not removed a little earlier.
     pub(super) fn end(&mut self) -> BTreeMap<AbsPath, Gap> {
         for directory in self.directories.drain(..) {
-            // Two paths of one directory have one watch.
+            // Two paths of one directory share a watch, so the second removal fails.
             let _ = inotify::remove_watch(&self.inotify, directory.watch);
         }
         std::mem::take(&mut self.gaps)
@@ -200,7 +202,7 @@ impl ProtectedFile {
             Ok(Covered::AsAsked) => Some(Gap::Covered),
             Ok(Covered::ReadOnly) => Some(Gap::ReadOnly),
             Ok(Covered::Hidden) => Some(Gap::Hidden),
-            // It is gone again.
+            // The new file is gone again.
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             Err(e) => Some(Gap::Open(reason(&e))),
         }
@@ -213,8 +215,8 @@ type ByDirectory = Vec<(AbsPath, Vec<ProtectedFile>)>;
 /// Files that are not watched, and the reason for the first of them.
 type Unwatched = (Vec<AbsPath>, Option<io::Error>);
 
-/// The files that would be open to the command without the mounts that cover them. Directories
-/// near the root come first: a command can create more of them than are watched.
+/// The files that the command could access without the mounts that cover them. Directories near
+/// the root come first, because a command can create more directories than are watched.
 fn protected(compiled: &Compiled) -> ByDirectory {
     let plan = &compiled.plan;
     let by_rules = compiled.decisions.iter().filter_map(|(path, decision)| {
@@ -247,8 +249,9 @@ fn protected(compiled: &Compiled) -> ByDirectory {
     directories.into_iter().map(|((_, directory), files)| (directory, files)).collect()
 }
 
-/// Watches a directory that is open inside. `None` if the sandbox has a directory of its own there,
-/// which keeps its mounts, or if the directory is closed to the user, as it is to the command.
+/// Watches the directory at `path`. `inside` is the directory that the sandbox shows there. `None`
+/// if the sandbox has its own directory there, which keeps its mounts. `None` also if neither the
+/// user nor the command may read the directory.
 fn watch_directory(host: &Host, inotify: &OwnedFd, path: &AbsPath, inside: &OwnedFd) -> io::Result<Option<i32>> {
     let (found, of_host) = (fstat(inside)?, OpenDir::open(host, path)?.status()?);
     if Identity::of_stat(&found) != Identity::of_stat(&of_host) {

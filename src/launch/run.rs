@@ -25,8 +25,8 @@ use super::own_sandbox::own_sandbox;
 use super::ready::{self, check_caller, ready_to_supervise, write_mount_files};
 use super::{Conclusion, GivenStreams, Recheck, Reports, RunHooks, Supervisor};
 
-/// A path may change while a sandbox is set up, for example an editor's `.env.tmp`. The policy is
-/// then compiled again, and the start is repeated this often.
+/// The largest number of new starts after a path changed during the setup of a sandbox, for
+/// example an editor's `.env.tmp`. Each start compiles the policy again.
 const RETRIES: usize = 3;
 
 /// A sandbox for one project: the caller, the request, and how a run starts.
@@ -39,7 +39,7 @@ pub struct Sandbox {
     pub(crate) allow_root: bool,
     pub(crate) residue: Residue,
     pub(crate) supervised: SupervisedLimits,
-    /// The guard writes its messages as JSON.
+    /// Whether the guard writes its messages as JSON.
     pub(crate) json: bool,
 }
 
@@ -85,8 +85,8 @@ pub(crate) trait FrontEnd {
     /// Shows warnings before the command starts.
     fn tell(&mut self, said: &Diagnostics);
 
-    /// Shows the report of a run, and returns whether all of it was shown. `is_kept`: the user can
-    /// see it again.
+    /// Shows the report of a run, and returns whether all of it was shown. `is_kept` means that
+    /// the user can see it again.
     fn report(&mut self, said: &Diagnostics, is_kept: bool) -> bool;
 
     /// Whether the user wants to see reports.
@@ -140,15 +140,15 @@ impl From<Diagnostic> for Refusal {
 /// The results of earlier attempts of this run.
 #[derive(Default)]
 struct RetryState {
-    /// The guard cannot work here, for this reason.
+    /// The reason why the guard cannot work here.
     without_guard: Option<String>,
-    /// Private files are read-only, for this reason.
+    /// The reason why private files are read-only.
     without_private: Option<String>,
     /// The number of attempts in which a path changed.
     changed: usize,
-    /// The front end has shown these.
+    /// The diagnostics that the front end has shown.
     told: Diagnostics,
-    /// The reports of earlier runs have been shown again.
+    /// Whether the unseen reports of earlier runs have been shown.
     has_repeated: bool,
 }
 
@@ -178,7 +178,8 @@ impl Sandbox {
             let Some(private) = self.private(&prepared, self.residue, &mut earlier) else { continue };
             let supervisor = Supervisor::new()?;
             let conclusion = self.supervise(&prepared, traces, private, &supervisor, front)?;
-            // The next attempt must find the caller's signal mask, so this supervisor goes first.
+            // The next attempt must find the caller's signal mask, so this supervisor is dropped
+            // before it.
             match conclusion {
                 Conclusion::Unavailable(why) if earlier.without_guard.is_none() => earlier.without_guard = Some(why),
                 Conclusion::PrivateRefused(why) if earlier.without_private.is_none() => {
@@ -215,12 +216,13 @@ impl Sandbox {
         }
     }
 
-    /// Compiles and lowers the policy for a front end that starts nothing. Writes only the files
-    /// of ours that the argv binds.
+    /// Compiles and lowers the policy for a front end that starts nothing. Writes only our files
+    /// that the argv binds.
     pub(crate) fn lower(&self, front: &mut dyn FrontEnd) -> Result<Prepared, Refusal> {
         let mut earlier = RetryState::default();
         let mut prepared = self.prepare(front, Aim::Show, &mut earlier)?;
-        // A copy of a file that the project's file opens needs consent, as a run does.
+        // The project's policy file can cause copies of private files, which need consent as a run
+        // does.
         let has_consent = prepared.judged.refusal(&self.host).is_none() || ablate::is_off(Mitigation::Trust);
         if has_consent && self.private(&prepared, Residue::Nothing, &mut earlier).is_none() {
             prepared = self.prepare(front, Aim::Show, &mut earlier)?;
@@ -287,8 +289,8 @@ impl Sandbox {
         Ok(prepared)
     }
 
-    /// Brings the copies of private files up to date; a run that leaves nothing only makes missing
-    /// copies. `None` if this is not possible here: the next attempt has no copies.
+    /// Updates the copies of private files. A run that leaves nothing on the host only makes
+    /// missing copies. `None` if copies are not possible here; the next attempt uses none.
     fn private(&self, prepared: &Prepared, residue: Residue, earlier: &mut RetryState) -> Option<PrivateRun> {
         let Prepared { judged, machine, .. } = prepared;
         if earlier.without_private.is_some() {
@@ -384,7 +386,8 @@ fn reports<'a>(host: &'a Host, compiled: &'a Compiled) -> Reports<'a> {
     Reports::of(host, &compiled.layers.state, &compiled.layers.project)
 }
 
-/// The first `agent-sandbox` on PATH. Relative entries of PATH do not count: they mean the project.
+/// The first `agent-sandbox` on PATH. Relative folders of PATH do not count: they may be in the
+/// project.
 pub(crate) fn find_guard(host: &Host, session: &Session) -> Option<AbsPath> {
     bwrap::first_on_path(host, session, "agent-sandbox").map(|resolved| resolved.path)
 }

@@ -18,22 +18,22 @@ use super::kept_report::RunReport;
 use super::restore::Restorer;
 use super::{FrontEnd, Recheck};
 
-/// Work on the host around a supervised run, at moments that the supervisor knows.
+/// Work on the host around a supervised run. The supervisor calls each method at its moment.
 pub(crate) struct RunHooks<'a> {
     compiled: &'a Compiled,
     argv: &'a Argv,
     recheck: Recheck<'a>,
-    /// Until the end.
+    /// The placeholders; `None` after the end of the run.
     placeholders: Option<ActivePlaceholders>,
     pub(super) private: PrivateRun,
-    /// The command may have run, so that there is something to report.
+    /// Whether the command may have run, so that its changes must be reported.
     may_have_run: bool,
-    /// The host before the run, for the reports.
+    /// The state of the host before the run, for the reports.
     watch: Option<RunWatch>,
     /// Covers files again that the host replaces, from the moment that the guard is ready.
     restorer: Option<Restorer>,
     pub(super) front: &'a mut dyn FrontEnd,
-    /// Reports for the end.
+    /// The diagnostics to report at the end.
     pub(super) said: Diagnostics,
     pub(super) report: RunReport<'a>,
 }
@@ -57,7 +57,7 @@ impl<'a> RunHooks<'a> {
         self.recheck.host
     }
 
-    /// While bwrap mounts, before the command starts.
+    /// Called while bwrap mounts, before the command starts. Records the state of the host.
     pub(super) fn while_mounting(&mut self) {
         self.watch = Some(RunWatch::start(self.recheck.host, self.compiled, self.placeholders.as_ref()));
     }
@@ -77,7 +77,7 @@ impl<'a> RunHooks<'a> {
         }
     }
 
-    /// Readable when [`RunHooks::cover_again`] has something to do.
+    /// A descriptor that is readable when [`RunHooks::cover_again`] has something to do.
     pub(super) fn replacements(&self) -> Option<BorrowedFd<'_>> {
         self.restorer.as_ref().map(Restorer::descriptor)
     }
@@ -97,7 +97,7 @@ impl<'a> RunHooks<'a> {
     }
 
     /// Called after the guard has compared its mounts, before the command starts. After an error
-    /// nothing runs. Not called without a guard.
+    /// the command does not start. Not called without a guard.
     pub(super) fn before_exec(&mut self) -> Result<Answer, Report> {
         let gone = || Report::Refused("the placeholders have been removed".to_owned());
         if let Some(unclear) = self.unclear() {
@@ -109,15 +109,15 @@ impl<'a> RunHooks<'a> {
         Ok(answer)
     }
 
-    /// Called if bwrap failed before the guard started. Names a path that the policy closes and
-    /// that has changed since the policy was compiled: another start may then succeed.
+    /// Called if bwrap failed before the guard started. Names a path to which the policy restricts
+    /// access and that has changed since the policy was compiled. Another start may then succeed.
     pub(super) fn difference(&self) -> Option<String> {
         self.recheck.difference()
     }
 
     /// Called when no process inside is alive any more. `close(true)` makes all mounts of the
-    /// sandbox read-only for processes elsewhere that hold a directory of it open, and then lets
-    /// them go; `close(false)` only lets them go. `said` is about limits.
+    /// sandbox read-only, because processes elsewhere may hold a directory of it open, and then
+    /// releases the mounts. `close(false)` only releases them. `said` is about limits.
     pub(super) fn after_exit(&mut self, close: impl FnOnce(bool) -> io::Result<()>, said: Vec<Diagnostic>) {
         let gaps = self.restorer.as_mut().map(Restorer::end).unwrap_or_default();
         self.said = self.placeholders.take().map(|active| active.finish_while_others_run(close)).unwrap_or_default();
@@ -125,7 +125,7 @@ impl<'a> RunHooks<'a> {
         if let Some(watch) = self.watch.as_mut().filter(|_| self.may_have_run) {
             watch.gaps = gaps;
             watch.finish(self.recheck.host, self.compiled, &mut self.said);
-            // Only this run knows its findings so far.
+            // The findings so far exist only in this process.
             self.report.keep(&self.said);
             ablate::pause(Point::BeforePrivate);
             let Recheck { host, session, .. } = self.recheck;

@@ -1,5 +1,6 @@
-//! The standard streams, which the command gets from the caller. An open file gives more than the
-//! direction it was opened for: `/proc/self/fd/0` opens it anew, past the mounts of the sandbox.
+//! The standard streams, which the command gets from the caller. An open file gives more rights
+//! than its open mode: the command can open `/proc/self/fd/0` again, past the mounts of the
+//! sandbox.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -17,8 +18,9 @@ fn of_caller() -> [(BorrowedFd<'static>, &'static str); 3] {
     [(stdin(), "standard input"), (stdout(), "standard output"), (stderr(), "standard error")]
 }
 
-/// Refuses a stream that gives the command more than a file: `agent-sandbox … < ~/.ssh` would hand
-/// it a way into that folder, past every mount, and a disk holds all files of the machine.
+/// Refuses a stream that gives the command more than a file. With `agent-sandbox … < ~/.ssh` the
+/// command could open the files in that folder past every mount, and a disk holds all files of the
+/// machine.
 pub(super) fn check() -> Result<(), Diagnostic> {
     for (stream, name) in of_caller() {
         // A closed stream gives nothing.
@@ -45,9 +47,9 @@ pub(super) fn check() -> Result<(), Diagnostic> {
 pub(super) struct Streams([Option<OwnedFd>; 3]);
 
 impl Streams {
-    /// Opens each file that was opened for reading anew, so that it can only be read. Terminals,
-    /// pipes, sockets and `/dev/null` pass as they are, and so does a file that the caller opened
-    /// for writing, because the caller gives it away.
+    /// Opens each file again that the caller opened for reading, so that the command can only read
+    /// it. Terminals, pipes, sockets and `/dev/null` are passed unchanged. So is a file that the
+    /// caller opened for writing, because the caller lets the command change it.
     pub(super) fn new() -> Result<Self, Diagnostic> {
         let mut replaced = Self::default();
         if ablate::is_off(Mitigation::Streams) {
@@ -71,7 +73,7 @@ impl Streams {
     }
 
     /// Moves the caller's offset in each file to the command's last offset, for a process that
-    /// reads on (`{ agent-sandbox -- head -1; cat; } < file`).
+    /// continues to read (`{ agent-sandbox -- head -1; cat; } < file`).
     pub(super) fn hand_back(&self) {
         for ((stream, _), again) in of_caller().into_iter().zip(&self.0) {
             if let Some(place) = again.as_ref().and_then(|again| seek(again, SeekFrom::Current(0)).ok()) {

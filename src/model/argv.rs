@@ -55,12 +55,12 @@ impl Modes {
     /// A `--tmpfs` or a `--dir` without `--perms`.
     pub(super) const DEFAULT: Modes = Modes { own: 0o755, parents: 0o755 };
 
-    /// The modes for an operation without a mode of its own, such as a bind. bwrap assumes the mode
-    /// 0000 then, so the parents are closed to all but the owner.
+    /// The modes for an operation without a mode of its own, such as a bind. bwrap then assumes
+    /// the mode 0000, so only the owner has access to the parents.
     pub(super) const MOUNT_POINT: Modes = Modes { own: 0o755, parents: 0o700 };
 
-    /// bwrap closes the parents to the group, or to others, where `perms` gives that class nothing:
-    /// `--perms 0700 --tmpfs /run/user/1000` makes `/run/user` 0700 too.
+    /// If `perms` gives the group or others no access, bwrap gives that class no access to the
+    /// parents: `--perms 0700 --tmpfs /run/user/1000` also makes `/run/user` 0700.
     fn with_perms(perms: Option<u32>) -> Modes {
         let own = perms.unwrap_or(Modes::DEFAULT.own);
         let closed = [0o070, 0o007].into_iter().filter(|class| own & class == 0).sum::<u32>();
@@ -94,7 +94,7 @@ struct ArgvReader<'a, A> {
     args: A,
     /// A `--perms` that waits for the flag that it modifies.
     perms: Option<u32>,
-    /// A `--size` that waits for its `--tmpfs`. It changes how much fits, and nothing at any path.
+    /// A `--size` that waits for its `--tmpfs`. The model needs no sizes.
     size: bool,
     /// `--unshare-all` does not count here: it only *tries* the user namespace.
     has_user_namespace: bool,
@@ -159,7 +159,7 @@ impl<'a, A: Iterator<Item = &'a OsStr>> ArgvReader<'a, A> {
                 self.has_user_namespace = true;
                 read.unshared.insert(Namespace::User);
             }
-            // In order with the others: a later `--unshare-all` takes it back.
+            // Flags apply in order: a later `--unshare-all` unshares the network again.
             "--share-net" => _ = read.unshared.remove(&Namespace::Net),
             "--chdir" => read.cwd = Some(self.path(flag)?),
             "--setenv" => {
@@ -184,8 +184,8 @@ impl<'a, A: Iterator<Item = &'a OsStr>> ArgvReader<'a, A> {
         Ok(())
     }
 
-    /// `--perms` and `--size` reach only the next operation, and only some operations take them.
-    /// bwrap ignores a trailing one. Here it is an error, because it has no effect.
+    /// `--perms` and `--size` apply only to the next operation, and only some operations accept
+    /// them. bwrap ignores a trailing one. Here it is an error, because it has no effect.
     fn check_modifiers(&self, arg: &OsStr) -> Result<(), ModelError> {
         let is_one_of = |flags: &[&str]| flags.iter().any(|flag| arg == *flag);
         match self.perms {
@@ -203,8 +203,8 @@ impl<'a, A: Iterator<Item = &'a OsStr>> ArgvReader<'a, A> {
         self.args.next().ok_or_else(|| ModelError::MissingValue { flag: flag.into() })
     }
 
-    /// Each path has one spelling: where bwrap takes a relative destination, or one with `..`,
-    /// depends on more than the argv.
+    /// Accepts only normalized absolute paths. The destination that bwrap derives from a relative
+    /// path, or from one with `..`, depends on more than the argv.
     fn path(&mut self, flag: &str) -> Result<AbsPath, ModelError> {
         let value = self.value(flag)?;
         AbsPath::normalize(value)

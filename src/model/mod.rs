@@ -8,7 +8,7 @@
 //! or below its mount point. A bind shows the *host's* tree as it was at the start, not the
 //! sandbox's, with all its submounts. A read-only bind makes the submounts read-only too;
 //! `--remount-ro` changes one mount only. A hidden mount still exists: a directory with a mount on
-//! it cannot be renamed, wherever it shows.
+//! it cannot be renamed, wherever it is visible.
 //!
 //! The model assumes that the process inside owns all that the argv creates and has no
 //! capabilities. That holds for ordinary users, and for uid 0 with `--unshare-user --cap-drop ALL`.
@@ -53,7 +53,7 @@ pub enum ModelView {
     /// A read-only file of the sandbox's own, with content that the caller provides.
     Data,
     /// A directory that the argv creates on a tmpfs. Not `writable`: nothing in it can change, not
-    /// even its mode. `writable`: its owner can change it, if need be after `chmod`.
+    /// even its mode. `writable`: its owner can change it, if necessary after `chmod`.
     Fresh {
         mode: u32,
         writable: bool,
@@ -63,7 +63,8 @@ pub enum ModelView {
         creatable: bool,
     },
     /// The directory `closed` on the way may not be searched (EACCES). `reopenable`: each such
-    /// directory is on a writable tmpfs, so the process inside can open the way by `chmod`.
+    /// directory is on a writable tmpfs, so the process inside can make it searchable with
+    /// `chmod`.
     Unreachable {
         closed: AbsPath,
         reopenable: bool,
@@ -131,15 +132,16 @@ impl Model {
         self.mounts.view(path)
     }
 
-    /// The content of the file of ours that a process inside reads at `path`, if it is known.
+    /// The content of agent-sandbox's own file that a process inside reads at `path`, if it is
+    /// known.
     pub fn content(&self, path: &AbsPath) -> Option<&[u8]> {
         self.mounts.data_at(path).map(Vec::as_slice)
     }
 
-    /// Whether the mounts let a process inside rename the directory at `path`, if need be after
+    /// Whether the mounts let a process inside rename the directory at `path`, if necessary after
     /// `chmod` of a directory on a tmpfs. The kernel refuses to move a directory that has a mount
-    /// on it in this mount namespace, even where that mount cannot be seen. The model does not know
-    /// the host's own mounts; they can only refuse more.
+    /// on it in this mount namespace, even where that mount cannot be seen. The model does not
+    /// know the host's own mounts; they can only refuse more.
     ///
     /// (Where there is no directory, and in `Dev` and `Proc`, which have rules of their own, the
     /// answer is no. The model also does not know whether the host has a directory there.)
@@ -163,7 +165,7 @@ impl Model {
 /// it. The model never guesses, so a check that uses it must fail when the model cannot answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ModelError {
-    #[error("the first word is not `bwrap`")]
+    #[error("the first argument is not `bwrap`")]
     NotBwrap,
     #[error("`{}` is not a bwrap flag that the model knows", escape_for_display(.flag))]
     UnknownFlag { flag: OsString },
@@ -187,7 +189,7 @@ pub enum ModelError {
     #[error("no command follows `--`")]
     NoCommand,
     /// bwrap counts the arguments of the command, and not its own name.
-    #[error("bwrap takes at most {limit} words")]
+    #[error("bwrap takes at most {limit} arguments")]
     TooManyWords { limit: usize },
     #[error("`{path}` does not exist")]
     MissingSource { path: AbsPath },

@@ -14,7 +14,8 @@ pub(super) struct MountTree {
     visible: BTreeMap<AbsPath, ModelMount>,
     /// The directories and files of the host that have something mounted on them, visible or not.
     /// A mount sits on a directory of a file system, not on a path of the sandbox. These are the
-    /// paths of such directories on the host; no bind that shows one can move it.
+    /// paths of such directories on the host. A process inside cannot rename them through any
+    /// bind.
     ///
     /// (Directories of a tmpfs need no such list. A tmpfs is shown in one place only, so as long as
     /// one of its directories can be seen, a mount on it can be seen too.)
@@ -120,7 +121,7 @@ impl MountTree {
             Link(_, copy) => ModelMount::Link { target: copy.as_os_str().to_owned() },
             Hide(_) => ModelMount::Tmpfs(Tmpfs { writable: false, ..Tmpfs::mounted_at(path, 0o000) }),
             ReadOnly(_) => ModelMount::Bind { source, access: BindAccess::ReadOnly },
-            // The bind takes along the mounts below it, so only the directory itself changes.
+            // The bind includes the mounts below it, so only the directory itself changes.
             Pin(_) => {
                 self.covered.insert(source);
                 return Ok(());
@@ -129,7 +130,7 @@ impl MountTree {
         self.mount(path, Modes::MOUNT_POINT, made)
     }
 
-    /// The content of the file of ours that is seen at `path`.
+    /// The content of agent-sandbox's own file that is visible at `path`.
     pub(super) fn data_at(&self, path: &AbsPath) -> Option<&Vec<u8>> {
         let Some(ModelMount::Data(content)) = self.visible.get(path) else { return None };
         content.as_ref()
@@ -256,9 +257,8 @@ impl MountTree {
     }
 
     /// Creates a directory where there is none; an existing directory keeps its mode. The model
-    /// only needs to know this of a tmpfs. Elsewhere the path exists, or bwrap creates it on the
-    /// host, or bwrap fails: in each case the sandbox, if it starts, shows the host's file or
-    /// directory.
+    /// needs this only on a tmpfs. Elsewhere the path exists, or bwrap creates it on the host, or
+    /// bwrap fails: in each case the sandbox, if it starts, shows the host's file or directory.
     fn make_directory(&mut self, path: &AbsPath, mode: u32) -> Result<(), ModelError> {
         let Some((at, Tmpfs { nodes, writable })) = self.governing_tmpfs(path) else { return Ok(()) };
         match nodes.get(path) {

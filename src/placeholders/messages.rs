@@ -44,8 +44,8 @@ pub(crate) fn report_left(outcomes: &Outcomes, said: &mut Diagnostics) {
     }
 }
 
-/// Placeholders stay because the mounts could not be closed. `unnoted`: the journal could not be
-/// written either.
+/// Reports placeholders that stay because the mounts could not be made read-only. `unnoted`: the
+/// journal could not be written either.
 pub(crate) fn held(error: &io::Error, unnoted: Option<&io::Error>) -> Diagnostic {
     let mut message = format!(
         "placeholders of this run stay: a process in another sandbox may still write to their folders ({})",

@@ -4,7 +4,7 @@
 //! A run can be killed between any two steps, so it keeps this order:
 //!
 //! 1. The journal names everything that will be made, under names that only this run uses.
-//! 2. Everything is made under its temporary name, which gives it an identity.
+//! 2. Everything is made under its temporary name. It then has an identity (device and inode).
 //! 3. The journal notes the path and the identity of everything.
 //! 4. Everything is renamed to its path, without replacing anything.
 //!
@@ -52,7 +52,7 @@ pub struct ActivePlaceholders {
     said: Diagnostics,
 }
 
-/// Puts up the placeholders of `argv` and removes those of killed runs. The caller starts bwrap
+/// Creates the placeholders of `argv` and removes those of killed runs. The caller starts bwrap
 /// directly afterwards.
 pub fn create_placeholders(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<ActivePlaceholders, Diagnostic> {
     let state = compiled.layers.state.clone();
@@ -76,10 +76,11 @@ impl ActivePlaceholders {
         said
     }
 
-    /// Removes the placeholders while another run may be alive, whose command may hold a directory
-    /// of this sandbox open. `close(true)` must make the mounts of this sandbox read-only. If it
-    /// fails, the placeholders stay until no other run is alive. After `close` no mount of this
-    /// sandbox should be left: the kernel takes 30 µs to remove a file that is covered somewhere.
+    /// Removes the placeholders while another run may be alive. The command of that run may hold a
+    /// directory of this sandbox open. `close(true)` must make the mounts of this sandbox
+    /// read-only. If it fails, the placeholders stay until no other run is alive. After `close` no
+    /// mount of this sandbox should be left: the kernel takes 30 µs to remove a file that is
+    /// covered somewhere.
     pub fn finish_while_others_run(mut self, close: impl FnOnce(bool) -> io::Result<()>) -> Diagnostics {
         let has_placeholders = self.run.as_ref().is_some_and(|run| !run.records.is_empty());
         let must_close = has_placeholders && self.another_run_is_alive() && !ablate::is_off(Mitigation::ClosedMounts);
@@ -124,8 +125,9 @@ pub fn sweep(host: &Host, state: &AbsPath) -> io::Result<Vec<(AbsPath, RemovalOu
     Ok(sweep_dead(host, &others, &[]))
 }
 
-/// Puts up `items`, or joins the placeholders of other runs at these paths. Also joins the
-/// placeholders that another run has put up at a path of `relied_on` since the policy was compiled.
+/// Creates `items`, or joins the placeholders of other runs at these paths. Also joins the
+/// placeholders that another run has created at a path of `relied_on` since the policy was
+/// compiled.
 ///
 /// A run without placeholders has a journal, too, so that other runs know that it is alive. If no
 /// journal can be written, the run has none.

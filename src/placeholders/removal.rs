@@ -65,7 +65,7 @@ pub(crate) fn remove_all<'a>(
     let is_used =
         |record: &PlaceholderRecord| used.at(&record.path).iter().any(|used| used.identity == record.identity);
     // A killed run may have noted a placeholder that it could not rename, because another run had
-    // put up its own.
+    // created its own there.
     let is_of_another = |record: &PlaceholderRecord| {
         let mut others = all.at(&record.path).iter().filter(|other| other.identity != record.identity);
         others.any(|other| is_unchanged(host, other))
@@ -81,7 +81,8 @@ pub(crate) fn remove_all<'a>(
             place::remove(host, record)
         };
         ablate::pause(Point::Placeholders("first-removed"));
-        // The directory is not empty because of the stuck placeholder in it, and goes with that.
+        // The stuck placeholder keeps the directory from being removed. A later sweep removes
+        // both.
         let is_kept = matches!(outcome, RemovalOutcome::Filled | RemovalOutcome::Left(_));
         if is_kept && holds_one_of(&record.path, &stuck) {
             outcome = RemovalOutcome::Stuck("something in it could not be removed".to_owned());

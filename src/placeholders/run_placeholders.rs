@@ -204,7 +204,7 @@ fn join_parents(
     Ok(())
 }
 
-/// The record of a placeholder that is in its place, of `records` for one path.
+/// Finds the record whose placeholder is in its place. All `records` are about one path.
 fn find_in_place<'r>(host: &Host, records: &[&'r PlaceholderRecord]) -> io::Result<Option<&'r PlaceholderRecord>> {
     for record in records {
         if is_in_place(host, record)? {

@@ -20,8 +20,8 @@ use crate::policy::path::AbsPath;
 
 pub(crate) const LOCK: &str = "lock";
 
-/// A command inside can see the folder. With the right to read the lock file it could lock it, or
-/// take a lease on it, and make every run wait.
+/// A command inside can see the folder. If the command could read the lock file, it could lock the
+/// file, or take a lease on it, and make every run wait.
 const LOCK_MODE: Mode = Mode::WUSR;
 
 /// The lock of the folder, until the value is dropped.
@@ -29,17 +29,17 @@ pub(crate) struct Locked {
     _lock: File,
 }
 
-/// Waits for the lock of the folder, which is made if it is missing.
+/// Waits for the lock of the folder. Creates the folder if it is missing.
 pub(crate) fn lock(host: &Host, state: &AbsPath) -> io::Result<Locked> {
     loop {
-        // Another run may have removed the folder, so it is opened anew.
+        // Another run may have removed the folder, so it is opened again.
         let folder = OpenDir::create_all(host, &state.child(RUNS))?;
         let lock = match folder.open_file(LOCK, OFlags::WRONLY) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => folder.make_file(LOCK, OFlags::WRONLY, LOCK_MODE),
             lock => lock,
         };
         let lock = match lock {
-            // Another run has made or removed it since.
+            // Another run has made or removed the lock file since.
             Err(e) if matches!(e.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) => continue,
             lock => lock?,
         };
@@ -133,7 +133,7 @@ impl OtherRun {
         }
     }
 
-    /// Removes the journal, of which nothing is left on the host.
+    /// Removes the journal. Nothing that it names is left on the host.
     pub(crate) fn forget(&self, host: &Host) {
         remove(host, &self.path);
     }
@@ -157,8 +157,8 @@ impl<'r> RecordsByPath<'r> {
 
 /// All journals except `own`. The caller holds the lock of the folder.
 ///
-/// An error if one cannot be read now. A caller that took it for absent would remove placeholders
-/// that another run relies on.
+/// Fails if a journal cannot be read at the moment. A caller that treated such a journal as absent
+/// would remove placeholders that another run relies on.
 pub(crate) fn others(host: &Host, state: &AbsPath, own: Option<&AbsPath>) -> io::Result<Vec<OtherRun>> {
     let journals = journal::journals(host, state)?.into_iter().filter(|path| Some(path) != own);
     journals.filter_map(|path| other(host, path).transpose()).collect()

@@ -1,5 +1,5 @@
 //! Runs that must leave nothing behind. An ordinary run makes directories and files that stay
-//! (`if-missing = "create"`, folders of agents, the state folder); here they are removed as well.
+//! (`if-missing = "create"`, folders of agents, the state folder); these runs remove them, too.
 
 use crate::compile::lower::Argv;
 use crate::compile::placeholder::Placeholder;
@@ -25,7 +25,7 @@ pub struct Traces {
 }
 
 /// Turns everything that `argv` would make and leave into placeholders, so that a killed run is
-/// swept like any other. To be called before [`crate::launch::ready`].
+/// swept like any other. Call this before [`crate::launch::ready`].
 pub fn leave_nothing(host: &Host, state: &AbsPath, argv: &mut Argv) -> Traces {
     // The journals are in the state folder, so no journal can note the folder itself.
     let is_of_state = |path: &AbsPath| path.is_within(state) || state.is_within(path);
@@ -62,7 +62,7 @@ fn lock_file(state: &AbsPath) -> AbsPath {
     state.child(RUNS).child(runs::LOCK)
 }
 
-/// `path` and its ancestors, as far as they do not exist, outermost first.
+/// Those of `path` and its ancestors that do not exist, outermost first.
 fn missing(host: &Host, path: &AbsPath) -> Vec<AbsPath> {
     let is_missing = |path: &AbsPath| matches!(host.kind(path), Ok(None));
     let mut missing: Vec<AbsPath> = path.ancestors().take_while(is_missing).collect();

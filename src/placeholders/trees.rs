@@ -19,8 +19,8 @@ pub(crate) struct Tree<'i> {
     pub items: Vec<&'i PlaceholderItem>,
 }
 
-/// Groups the missing items, which are in the order of their paths, by the outermost that has to be
-/// made.
+/// Groups the missing items, which are in the order of their paths, by the outermost item that has
+/// to be made.
 pub(crate) fn trees<'i>(host: &Host, missing: &[&'i PlaceholderItem], tag: &str) -> Result<Vec<Tree<'i>>, PutUpError> {
     let mut trees: Vec<Tree<'i>> = Vec::new();
     for item in missing {

@@ -1,4 +1,5 @@
-//! SHA-256, by which files of ours are named and consent is recorded.
+//! SHA-256, which names agent-sandbox's own files and identifies the content that a user agreed
+//! to.
 
 use sha2::{Digest, Sha256};
 

@@ -68,7 +68,7 @@ impl LimitKind {
             Self::FileSize | Self::Output => (1, 1 << 60),
             // A page.
             Self::Tmp => (1 << 12, 1 << 60),
-            // Below this the programs of the start themselves do not fit.
+            // The programs that start the sandbox do not fit into less memory.
             Self::Memory => (16 << 20, 1 << 60),
             Self::Cpus => (1, 8_192 * 100),
         }
@@ -93,7 +93,7 @@ impl Limit {
         Self::new(LimitKind::Processes, count)
     }
 
-    /// The bytes of a file that the command writes.
+    /// The size of a file that the command writes, in bytes.
     pub fn file_size(bytes: u64) -> Self {
         Self::new(LimitKind::FileSize, bytes)
     }

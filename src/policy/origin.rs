@@ -25,8 +25,8 @@ pub struct Source {
     characters: Vec<usize>,
 }
 
-/// The bytes that are read to find a column. A policy may have all its rules on one line, and the
-/// place of each is asked for.
+/// The most bytes that are read to find a column. A policy may have all its rules on one line, and
+/// each rule needs its column.
 const BLOCK: usize = 1024;
 
 impl Source {
@@ -107,7 +107,7 @@ pub enum Origin {
     },
     /// Part of every policy; the text says why.
     BuiltIn(&'static str),
-    /// Written for another name of a file or folder that is mounted in two places.
+    /// A rule for another path of the same file or folder, which is mounted in two places.
     Alias {
         of: AbsPath,
         origin: Box<Origin>,
@@ -165,7 +165,7 @@ enum OriginJson<'o> {
     Flag { flag: &'o str, value: Word },
     /// It is part of every policy.
     BuiltIn { because: &'o str },
-    /// Another name of the same file or folder, which is mounted in two places.
+    /// A rule for another path of the same file or folder, which is mounted in two places.
     Alias { of: &'o AbsPath, whence: &'o Origin },
 }
 

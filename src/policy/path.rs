@@ -54,7 +54,7 @@ impl AbsPath {
     /// Normalises by spelling alone. `None` when `path` is relative.
     ///
     /// `..` removes the component before it, which is wrong across a symlink. `Host::resolve`
-    /// follows the paths that people wrote.
+    /// resolves the paths that people wrote.
     pub fn normalize(path: impl AsRef<Path>) -> Option<Self> {
         let path = path.as_ref();
         if !path.is_absolute() {
@@ -90,7 +90,7 @@ impl AbsPath {
     }
 
     /// This path followed by `relative`, normalised by spelling. An absolute `relative` replaces
-    /// it.
+    /// this path.
     #[must_use]
     pub fn join(&self, relative: impl AsRef<Path>) -> Self {
         Self::normalize(self.as_path().join(relative)).unwrap_or_else(Self::root)
@@ -214,8 +214,8 @@ pub fn escape_json(text: &str) -> String {
     out
 }
 
-/// Whether a character is invisible, breaks a line or changes the reading direction. Two names must
-/// not look alike.
+/// Whether a character is invisible, breaks a line or changes the reading direction. With such
+/// characters two different names could look alike.
 fn misleads(c: char) -> bool {
     matches!(
         c,

@@ -28,7 +28,7 @@ impl<'w> TextOrBytes<'w> {
     }
 }
 
-/// A [`TextOrBytes`] that is read. Unknown keys are refused here alone, because the published
+/// A [`TextOrBytes`] for reading. Only this type refuses unknown keys, because the published
 /// schema does not mention them.
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]

@@ -56,9 +56,9 @@ impl<T> PathMap<T> {
         self.last_around(path, Bound::Excluded(path))
     }
 
-    /// The last entry up to `end` that `path` lies in. Where the entry found lies beside `path`,
-    /// the search goes on at the deepest directory that both lie in: no entry between lies around
-    /// `path`.
+    /// The last entry up to `end` that is at `path` or at an ancestor. If the entry found is at
+    /// neither, the search goes on at the deepest directory that contains both paths, because no
+    /// entry between them is at an ancestor of `path`.
     fn last_around(&self, path: &AbsPath, end: Bound<&AbsPath>) -> Option<(&AbsPath, &T)> {
         let found = self.0.range::<AbsPath, _>((Bound::Unbounded, end)).next_back()?;
         if path.is_within(found.0) {

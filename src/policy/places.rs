@@ -1,4 +1,4 @@
-//! The places of every sandbox that are not the host's.
+//! The paths in every sandbox that do not show the host.
 
 use crate::policy::AbsPath;
 
@@ -6,7 +6,7 @@ pub const DEV: &str = "/dev";
 pub const PROC: &str = "/proc";
 pub const RUN: &str = "/run";
 pub const TMP: &str = "/tmp";
-/// Reserved for us.
+/// Reserved for agent-sandbox.
 pub const OURS: &str = "/run/agent-sandbox";
 /// Present in every sandbox (SPEC B9).
 pub const MARKER: &str = "/run/agent-sandbox/inside";

@@ -10,17 +10,18 @@ pub struct PrivateFile {
     pub leaving: &'static [LeavingKey],
     /// Keys that a copy gets if neither it nor the host's file has them.
     pub inside: &'static [InsideKey],
-    /// Keys in which the program counts. A change of one is not reported.
+    /// Keys that the program uses as counters. A run does not report their changes.
     pub counters: &'static [KeyPattern],
-    /// The variable by which the program finds the file. The variable names the copy, for a program
-    /// that would rename a new file over the path: at a link it would get EBUSY.
+    /// The variable by which the program finds the file. Inside, the variable names the copy,
+    /// because the program renames a new file over the path: over the link this would fail with
+    /// EBUSY.
     pub variable: Option<&'static str>,
 }
 
 /// The largest private file, on the host and as a copy.
 pub const MAX_BYTES: u64 = 1 << 20;
 
-/// A private file that a user names: nothing leaves it.
+/// A private file that a user names: none of its keys reach the host.
 pub static OF_USER: PrivateFile = PrivateFile::new(FileFormat::ByName, &[]);
 
 impl PrivateFile {
@@ -39,7 +40,7 @@ pub enum FileFormat {
     Git,
     Toml,
     Json,
-    /// The end of the file's name tells.
+    /// The extension of the file name decides.
     ByName,
 }
 
@@ -67,11 +68,11 @@ pub struct InsideKey {
 pub enum LeavingValue {
     /// A branch: `refs/heads/NAME`.
     Branch,
-    /// A word that `branch.*.rebase` takes.
+    /// A value that `branch.*.rebase` accepts.
     Rebase,
     /// The name of a remote that the host's file has.
     KnownRemote,
-    /// Text without control characters but newlines and tabs.
+    /// Text without control characters other than newlines and tabs.
     Text,
     /// A string of letters, digits, blanks and `_:@+()[]-`, at most 100 bytes.
     Name,
@@ -79,8 +80,8 @@ pub enum LeavingValue {
     Model,
 }
 
-/// The folder of a private file's copy, here and below the project's folder: a part of the hash of
-/// the path on the host, so that it stays while other files come and go.
+/// The name of the folder that holds the copy of a private file, both inside and on the host. It
+/// is a part of the hash of the file's path, so it does not depend on other private files.
 pub fn copy_id(path: &AbsPath) -> String {
     let mut id = sha256(path.bytes());
     id.truncate(16);

@@ -19,8 +19,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// Whether the rule keeps something from the command, so that losing it silently would open a
-    /// hole.
+    /// Whether the rule restricts the command. Silently losing such a rule would open a hole.
     pub fn is_protective(self) -> bool {
         self != Access::Rw
     }
@@ -113,7 +112,8 @@ pub struct Rule {
     pub base: AbsPath,
     pub if_missing: IfMissing,
     pub hard_links: HardLinks,
-    /// Written in `sockets`: it shows a socket, and so it opens something although it is read-only.
+    /// The rule comes from `sockets` and shows a socket. It is read-only, but still gives access
+    /// to the service.
     pub shows_socket: bool,
     /// The command gets a writable copy of the file, and the host's file is read-only (SPEC Q1).
     pub private: Option<&'static PrivateFile>,
@@ -185,7 +185,7 @@ pub enum Injected {
     Text(Arc<[u8]>),
 }
 
-/// The look of an excluded file inside.
+/// The form in which an excluded file or folder appears inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mask {
     /// Opening it gives EACCES. Git then stops instead of recording an emptied file.
@@ -196,8 +196,9 @@ pub enum Mask {
     Reads(&'static str),
     /// An empty folder of the sandbox's own covers it. The command can write it, except at `/`.
     OwnPlace,
-    /// It reads as a copy without its credentials. For files that hold settings as well, which
-    /// tools need. A file without credentials is left alone, and an unclear file is denied.
+    /// It reads as a copy without its credentials. For files that also hold settings, which tools
+    /// need. A file without credentials is left alone. If no safe copy can be made, opening the
+    /// file gives EACCES.
     Redacted(CredentialFile),
     /// A folder is empty and writable, in memory, and gone after the run. For folders in which
     /// processes of one machine find each other, or that a program sources files from.
@@ -228,9 +229,10 @@ pub struct Refinements {
     /// The walk skips such a directory only if a file of this name lies beside it.
     pub skip_beside: Option<&'static str>,
     /// A command could have written the file that names this path, so the rule opens nothing. It
-    /// counts where it is stricter than the rule that governs the path without it.
+    /// applies only where it is stricter than the rule that would otherwise govern the path.
     pub only_tightens: bool,
-    /// The rule shows a path of the host in a place of the sandbox's own, and counts nowhere else.
+    /// The rule shows a path of the host in a place of the sandbox's own, and has no effect
+    /// elsewhere.
     pub only_shows: bool,
     /// Names that the pattern matches but the rule does not mean (`.env.example`).
     pub except: Vec<OsString>,
@@ -243,8 +245,8 @@ pub struct Refinements {
     pub needs_parent: bool,
     /// The rule applies only if nothing is at the path (SPEC P17).
     pub only_missing: bool,
-    /// A missing path is blocked only where one of these paths of the home exists (SPEC M6).
-    /// Without any, always.
+    /// A missing path is blocked only where one of these paths of the home exists (SPEC M6). If
+    /// the list is empty, it is always blocked.
     pub in_use: &'static [&'static str],
     /// A file that the run created at this path is moved aside when the run ends (SPEC R1).
     pub moved_aside: bool,

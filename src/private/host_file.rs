@@ -51,7 +51,7 @@ impl HostFile {
 /// The host's file was not replaced.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CannotReplace {
-    /// The name under which the new file is made.
+    /// A file has the name of the lock, under which the new file would be made.
     #[error("its lock exists")]
     Locked,
     #[error("another program changed it meanwhile")]
@@ -83,7 +83,8 @@ pub(super) fn replace(
     let is_new = |name: &OsStr| Ok::<_, io::Error>(identity_of(&folder, name)? == Some(identity));
     let moved = write(new, before, text).and_then(|()| {
         if let Some(before) = before {
-            // Between this look and the rename, a program that ignores the lock could still write.
+            // Between this check and the rename, a program that ignores the lock could still
+            // write.
             let now = HostFile::read_in(&folder, name)?;
             if now.is_none_or(|now| now.identity != before.identity || now.text != before.text) {
                 return Err(CannotReplace::Changed);
@@ -111,7 +112,7 @@ pub(super) fn replace(
     moved
 }
 
-/// Fills the new file, with the mode, the group and the attributes of the one before.
+/// Writes the new file, and gives it the mode, the group and the attributes of the old one.
 fn write(mut new: File, before: Option<&HostFile>, text: &[u8]) -> Result<(), CannotReplace> {
     new.write_all(text)?;
     if let Some(before) = before {

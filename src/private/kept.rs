@@ -118,8 +118,8 @@ fn compared(host: &Host, store: &Store, path: &AbsPath, syntax: Syntax) -> Resul
     Ok(changes.collect())
 }
 
-/// Drops the copy of `path` that `project` has. `false` if there is none. A run that uses the copy
-/// keeps it.
+/// Drops the copy of `path` that `project` has. `false` if there is none. Fails while a run uses
+/// the copy.
 pub fn forget(host: &Host, state: &AbsPath, project: &AbsPath, path: &AbsPath) -> io::Result<bool> {
     for store in Store::all(host, state)? {
         let is_meant = |about: &About| about.project == *project && about.path == *path;
@@ -135,9 +135,9 @@ pub fn forget(host: &Host, state: &AbsPath, project: &AbsPath, path: &AbsPath) -
     Ok(false)
 }
 
-/// Drops everything that is stored for `project`, also copies that were set aside and those whose
-/// notes cannot be read. `project` is the root, or the folder of the copies. `false` if nothing is
-/// stored. If a run uses one of the copies, all of them stay.
+/// Drops everything that is stored for `project`, including copies that were set aside, and copies
+/// whose notes cannot be read. `project` is the root, or the folder of the copies. `false` if
+/// nothing is stored. Fails and drops nothing while a run uses one of the copies.
 pub fn forget_project(host: &Host, state: &AbsPath, project: &AbsPath) -> io::Result<bool> {
     let is_folder = |store: &Store| AbsPath::normalize(store.own_folder()).as_ref() == Some(project);
     let mut stores = Store::all(host, state)?.into_iter();

@@ -25,8 +25,8 @@ fn listed(file: &PrivateFile, key: &Key) -> Option<&'static LeavingKey> {
     file.leaving.iter().find(|listed| matches(listed, key))
 }
 
-/// Whether a change needs no report: a key that the copy got from us, or one in which the program
-/// counts.
+/// Whether a change needs no report: its key is one that agent-sandbox added, or a counter of the
+/// program.
 pub(super) fn is_unremarkable(file: &PrivateFile, (Key(parts), values): &(Key, Values)) -> bool {
     let is_part = |(part, found): (&&str, &Vec<u8>)| *part == "*" || part.as_bytes() == found.as_slice();
     let is = |key: KeyPattern| key.len() == parts.len() && key.iter().zip(parts).all(is_part);
@@ -92,8 +92,8 @@ fn is_harmless(kind: LeavingValue, syntax: Syntax, value: &[u8], host: &Entries)
     }
 }
 
-/// Whether git takes this as the name of a branch, and no shell and no terminal takes a part of it
-/// for anything else.
+/// Whether git accepts `name` as the name of a branch, and no shell or terminal gives a part of it
+/// another meaning.
 fn is_name_of_branch(name: &[u8]) -> bool {
     let is_safe = |c: char| c.is_alphanumeric() || "._/+@#,=-".contains(c);
     let is_component = |part: &str| !part.is_empty() && !part.starts_with(['.', '-']) && !part.ends_with(".lock");

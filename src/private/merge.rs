@@ -1,4 +1,4 @@
-//! Three-way merge by key. Pure, except for git's writer.
+//! Three-way merge by key. Only git's writer has side effects.
 
 use super::formats::{Entries, FormatError, GitProgram, Key, KeyChanges, Syntax, Values};
 use crate::policy::private::MAX_BYTES;
@@ -22,8 +22,8 @@ pub(super) fn with(mut entries: Entries, changes: &[(Key, Values)]) -> Entries {
     entries
 }
 
-/// Changes a text and reads it again: the keys must be changed as asked, and no others. If all
-/// lines of the text end with CR and LF, those of the new one do.
+/// Changes a text. Reads the new text again, and fails unless it has exactly these changes. If all
+/// lines of the old text end with CR and LF, so do those of the new text.
 pub(super) fn apply(
     syntax: Syntax,
     text: &[u8],
@@ -83,7 +83,8 @@ pub(super) fn merge(
         now != was.get(key) && now.map_or(&[][..], Vec::as_slice) != values.as_slice()
     };
     let conflicts = outside.iter().filter(differs).map(|(key, _)| key.clone()).collect();
-    // git is started for each key, so it writes the side that changed less into the other.
+    // git is started for each key, so it applies the side with fewer changes to the text of the
+    // other.
     let of_command = changes(&was, &inside);
     let text = if syntax == Syntax::Git && of_command.len() < outside.len() {
         let is_of_host = |key: &Key| outside.iter().any(|(changed, _)| changed == key);
@@ -145,7 +146,7 @@ mod tests {
         assert!(mixed.ends_with(b"b = 1\nc = 1\n"), "{mixed:?}");
     }
 
-    /// With `GitProgram::for_tests` a start of git for each of these keys would take seconds.
+    /// Starting git for each of these keys would take seconds.
     // SPEC Q3
     #[test]
     fn many_changes_of_the_host_are_merged_with_few_of_the_command() {

@@ -52,7 +52,7 @@ impl PrivateError {
 #[derive(Default)]
 pub struct PrivateRun {
     held: Option<HeldFiles>,
-    /// The copies that this run brings to the host at its end.
+    /// The copies whose listed keys this run brings to the host at its end.
     used: Vec<UsedCopy>,
     /// Reports about earlier runs.
     pub said: Diagnostics,
@@ -91,13 +91,14 @@ pub fn provide(host: &Host, compiled: &Compiled) -> Result<PrivateRun, PrivateEr
 
 /// For a run without copies: holds the locks of the host's files over which it has mounts, so that
 /// no other run replaces these files. If the state folder cannot be written, there are no locks,
-/// because no run has copies.
+/// because then no run has copies.
 pub fn hold(host: &Host, compiled: &Compiled) -> PrivateRun {
     let held = if compiled.private_paths.is_empty() { None } else { held(host, compiled).ok() };
     PrivateRun { held, ..PrivateRun::default() }
 }
 
-/// Whichever rule wins at such a path, a mount may be there: read-only, or a mask.
+/// Locks the host's files at all private paths. Whichever rule wins at such a path, a mount may be
+/// there: read-only, or a mask.
 fn held(host: &Host, compiled: &Compiled) -> io::Result<HeldFiles> {
     let links = compiled.plan.links.iter().map(|link| &link.path);
     let is_link = |path: &&AbsPath| compiled.plan.links.iter().any(|link| link.path == **path);
@@ -106,9 +107,9 @@ fn held(host: &Host, compiled: &Compiled) -> io::Result<HeldFiles> {
 }
 
 impl PrivateRun {
-    /// Takes the listed keys over to the host, and reports the other changes. A copy that another
-    /// run still uses is left to that run. Each change is reported only once, so `keep` must store
-    /// the reports before the changes are noted as reported.
+    /// Writes the listed keys to the host's files, and reports the other changes. Skips a copy
+    /// that another run still uses, because that run will do this. Each change is reported only
+    /// once, so `keep` must store the reports before the changes are noted as reported.
     pub fn finish(
         &mut self,
         host: &Host,
@@ -185,7 +186,8 @@ impl FileSync<'_> {
         Ok(file.filter(|file| !link.is_missing || file.text != content_of_missing(&link.path)))
     }
 
-    /// Takes the changes from the noted base to `host` over into the copy, and notes `host`.
+    /// Applies the changes from the noted base to `host` to the copy, and notes `host` as the
+    /// base.
     fn update(&self, link: &PlannedLink, host: &[u8], said: &mut Diagnostics) -> io::Result<()> {
         let path = &link.path;
         let mut copy = match self.store.read(path)? {
@@ -229,8 +231,8 @@ impl FileSync<'_> {
             }
         }
         let text = self.with_inside_keys(link, text);
-        // The copy comes first: with the new base and the old copy, the host's changes would look
-        // like changes of the command that take them back.
+        // Write the copy first. With the new base and the old copy, the command would seem to have
+        // undone the host's changes.
         if copy.as_deref() != Some(&text) || base.is_none() {
             self.store.write(path, &text)?;
         }
@@ -240,8 +242,8 @@ impl FileSync<'_> {
         Ok(())
     }
 
-    /// `text` with the keys without which the program does not work here. A text that cannot be
-    /// parsed stays as it is.
+    /// Adds to `text` the keys without which the program does not work inside. A text that cannot
+    /// be parsed stays as it is.
     fn with_inside_keys(&self, link: &PlannedLink, text: Vec<u8>) -> Vec<u8> {
         let syntax = self.syntax(link, &[&text]);
         let missing = syntax.read(&text).map(|copy| keys::missing_inside(link.file, &copy)).unwrap_or_default();
@@ -258,7 +260,8 @@ impl FileSync<'_> {
         Ok(About { path, project, syntax, reported })
     }
 
-    /// A text of the host that cannot be parsed is one value.
+    /// The syntax of the file. If one of `texts` cannot be parsed, the content counts as one
+    /// value.
     fn syntax(&self, link: &PlannedLink, texts: &[&[u8]]) -> Syntax {
         let syntax = Syntax::of(link.file.format, &link.path);
         if texts.iter().all(|text| syntax.read(text).is_ok()) { syntax } else { Syntax::Opaque }
@@ -370,8 +373,8 @@ enum NotWritten {
     Replace(#[from] CannotReplace),
 }
 
-/// Splits changes of the copy into those that reach the host and those that stay. A key that the
-/// host has changed since, too, is the host's.
+/// Splits changes of the copy into those that reach the host and those that stay. If a key has
+/// also changed on the host, the host's value stays.
 fn leaving(
     link: &PlannedLink,
     syntax: Syntax,
@@ -397,7 +400,7 @@ fn leaving(
 
 /// A name for a change that was reported.
 fn hash((Key(parts), values): &(Key, Values)) -> String {
-    // Where the key ends and the values begin.
+    // The number of parts says where the key ends and the values begin.
     let mut bytes = parts.len().to_le_bytes().to_vec();
     for part in parts.iter().chain(values) {
         bytes.extend(part.len().to_le_bytes());

@@ -8,14 +8,14 @@ use super::formats::{Entries, Key, Syntax, Values};
 use crate::diagnostic::{Code, Diagnostic, listed, shell_quote};
 use crate::policy::{AbsPath, escape_for_display};
 
-/// A message names so many keys.
+/// The most keys that a message names.
 const MOST_KEYS: usize = 8;
-/// The largest number of keys that have a note. A terminal shows fewer, and `report --last` all of
-/// them.
+/// The largest number of keys that have a note. A terminal shows fewer notes, and `report --last`
+/// shows all of them.
 const MOST_NOTES: usize = 1000;
 /// The longest key or value in a report, in bytes.
 const LONGEST: usize = 200;
-/// A note has so many values of one key.
+/// The most values of one key in a note.
 const MOST_VALUES: usize = 8;
 
 /// Changes that stay in the copy.
@@ -49,7 +49,7 @@ fn unknown_remote(Key(parts): &Key, values: &Values, host: &Entries) -> Option<S
     is_unknown.then(|| format!("; an upstream reaches the host's file only if that file has the remote `{remote}`"))
 }
 
-/// A key as far as a reader needs it.
+/// A key in backticks, cut if it is long.
 fn short(key: &Key) -> String {
     let text = key.to_string();
     match text.char_indices().nth(LONGEST) {
@@ -58,8 +58,8 @@ fn short(key: &Key) -> String {
     }
 }
 
-/// The note for one change: a `git config` call or words by which the user makes the same change
-/// outside, or the reason why it is too large to show.
+/// The note for one change: a `git config` call or a sentence that says how to make the same
+/// change outside, or the reason why it is too large to show.
 fn outside(path: &AbsPath, syntax: Syntax, key: &Key, values: &Values) -> String {
     let (file, shown) = (shell_quote(path.as_os_str()), short(key));
     if key.0.is_empty() {
@@ -108,7 +108,7 @@ pub(super) fn set_aside(path: &AbsPath, why: &str, place: &Path) -> Diagnostic {
     Diagnostic::new(Code::PrivateSetAside, message).paths([path.clone()]).help(help)
 }
 
-/// Changes of the host that the copy could not take over.
+/// Changes of the host that could not be merged into the copy.
 pub(super) fn not_merged(path: &AbsPath, why: &str) -> Diagnostic {
     Diagnostic::new(Code::PrivateNotWritten, format!("the sandbox's copy of `{path}` lacks changes of the host: {why}"))
         .paths([path.clone()])

@@ -1,13 +1,13 @@
 //! The copies of private files in the state folder, one folder for each project:
 //!
 //! - `PROJECT/copies/FILE/NAME` is the copy. The command sees `copies` and can do anything there.
-//! - `PROJECT/FILE/` has the host's file as it was, our notes, and `run`, which is locked by each
-//!   run that uses the copy. The command cannot see it.
+//! - `PROJECT/FILE/` has the host's file as it was, our notes, and `run`, which each run that uses
+//!   the copy locks. The command cannot see this folder.
 //! - `PROJECT/lock` is locked while a process of ours changes the copies.
 //! - `held/FILE` is locked by each run that has a mount over the host's file.
 //!
-//! PROJECT is the SHA-256 of the project root, FILE a part of that of the host's path.
-#![expect(clippy::disallowed_methods, reason = "no command writes our notes; copies go by descriptors")]
+//! PROJECT is the SHA-256 of the project root, FILE a part of the SHA-256 of the host's path.
+#![expect(clippy::disallowed_methods, reason = "no command writes our notes; copies are reached by descriptors")]
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -46,7 +46,7 @@ const LOCK_OF_GIT: &str = "git.lock";
 const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
 /// The largest notes: a hash for each key that was reported.
 const MAX_ABOUT: u64 = 4 << 20;
-/// A run locks so many files one by one.
+/// The most files that a run locks one by one.
 const MOST_HELD: usize = 128;
 
 /// The private files of one project.
@@ -144,12 +144,12 @@ impl Store {
         Ok((used, is_alone))
     }
 
-    /// The host's file as it was when the copy last took its changes over.
+    /// The host's file as it was when its changes were last applied to the copy.
     pub(super) fn base(&self, path: &AbsPath) -> io::Result<Option<Vec<u8>>> {
         self.notes(path)?.map_or(Ok(None), |notes| notes.read(BASE, MAX_BYTES))
     }
 
-    /// Our notes. Notes that cannot be parsed are made again.
+    /// Our notes on a private file. Notes that cannot be parsed count as missing.
     pub(super) fn about(&self, path: &AbsPath) -> io::Result<Option<About>> {
         let text = self.notes(path)?.map_or(Ok(None), |notes| notes.read(ABOUT, MAX_ABOUT))?;
         Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
@@ -163,8 +163,8 @@ impl Store {
         }
     }
 
-    /// The folder `name` of our notes; `None` for a file, or if it has gone. Any other error is no
-    /// answer: a run may be using the copy.
+    /// The folder `name` of our notes; `None` for a file, or if it has gone. Any other error is
+    /// passed on, because a run may be using the copy.
     fn noted(&self, name: &OsStr) -> io::Result<Option<OpenDir>> {
         match self.folder.child(name) {
             Ok(folder) => Ok(Some(folder)),
@@ -186,8 +186,8 @@ impl Store {
         Ok(all)
     }
 
-    /// Drops a copy and our notes on it. Everything that the command left in its folder is moved
-    /// out of its sight first.
+    /// Drops a copy and our notes on it. The folder of the copy is first moved to a place that the
+    /// command cannot see.
     pub(super) fn forget(&self, path: &AbsPath) -> io::Result<()> {
         // Without the notes, the next run starts with the host's file, even if a copy is left here.
         gone(fs::remove_dir_all(self.path.join(copy_id(path))))?;
@@ -222,7 +222,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Notes the host's file, once the copy has its changes.
+    /// Notes the host's file as the base. The copy must already have its changes.
     pub(super) fn note(&self, about: &About, base: &[u8]) -> io::Result<()> {
         let folder = child_or_made(&self.folder, copy_id(&about.path))?;
         self.put(&serde_json::to_vec(about)?, &folder, OsStr::new(ABOUT))?;
@@ -288,7 +288,7 @@ impl Store {
         self.folder.rename(NEW, folder, name)
     }
 
-    /// Removes the lock that a killed program left beside a copy, as git does.
+    /// Removes the lock file that a killed program, such as git, left beside a copy.
     pub(super) fn remove_lock(&self, path: &AbsPath) {
         let mut lock = name(path).to_owned();
         lock.push(".lock");
@@ -296,7 +296,7 @@ impl Store {
         let _ = self.copies.child(copy_id(path)).and_then(|folder| folder.remove_file(lock));
     }
 
-    /// Moves the folder of a copy to a place of ours, and returns the place.
+    /// Moves the folder of a copy to a folder that no command sees, and returns its new path.
     pub(super) fn set_aside(&self, path: &AbsPath) -> io::Result<PathBuf> {
         let place = self.place_aside(path)?;
         // A directory that its owner cannot write cannot be moved.
@@ -307,8 +307,8 @@ impl Store {
         Ok(self.path.join(ASIDE).join(place))
     }
 
-    /// A free name for a copy that is set aside. It takes the place of the last one, unless that
-    /// cannot be removed.
+    /// A free name for a copy that is set aside. Removes the copy that was set aside before, if
+    /// possible.
     fn place_aside(&self, path: &AbsPath) -> io::Result<String> {
         let aside = child_or_made(&self.folder, ASIDE)?;
         let _ = remove_all(&aside, &self.path.join(ASIDE), OsStr::new(&copy_id(path)));
@@ -322,7 +322,8 @@ impl Store {
     }
 }
 
-/// Removes the entry `name` of `folder`, which is at `path`, also if folders in it are closed.
+/// Removes the entry `name` of `folder`, which is at `path`, even if the owner has no permissions
+/// for folders in it.
 fn remove_all(folder: &OpenDir, path: &Path, name: &OsStr) -> io::Result<()> {
     let path = path.join(name);
     let remove = || gone(fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)));
@@ -335,7 +336,7 @@ fn remove_all(folder: &OpenDir, path: &Path, name: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Gives the owner all rights to a folder and to those below it.
+/// Gives the owner all permissions for a folder and the folders below it.
 fn open_all(folder: &OpenDir) -> io::Result<()> {
     folder.grant(Mode::RWXU)?;
     for name in folder.names()? {
@@ -402,7 +403,7 @@ impl UsedCopy {
 }
 
 /// While it exists, a run has mounts over files of the host. A file that is replaced loses the
-/// mounts on it, so no other run replaces it until then.
+/// mounts on it, so no other run replaces these files while the value exists.
 pub(super) struct HeldFiles {
     files: Vec<(AbsPath, File)>,
     all: File,

@@ -1,9 +1,9 @@
-//! Two aids of `tests/escape`: switching one mitigation off, so that a test can show that this one
-//! stops an attack, and holding the product at a point of its start, so that no test has to win a
-//! race.
+//! Two aids for `tests/escape`. A test can switch one mitigation off, to show that this mitigation
+//! stops an attack. A test can pause agent-sandbox at a point of a run, so that it does not have
+//! to win a race.
 //!
 //! Only a build with the feature `ablate` reads the two variables. In every other build [`is_off`]
-//! is the constant `false`, [`pause`] does nothing, and neither name is in the binary.
+//! is the constant `false`, [`pause`] does nothing, and the binary has neither variable's name.
 
 use crate::policy::AbsPath;
 
@@ -25,34 +25,34 @@ mitigations! {
     Pins = "pins", "Directories above a protected path cannot be moved.";
     Placeholders = "placeholders", "A placeholder covers a protected path that is missing.";
     OwnFiles = "own-files", "Our own configuration and state are read-only.";
-    Trust = "trust", "A project's file needs consent before it opens anything.";
-    ConsentEnds = "consent-ends", "Consent ends with the file that it was given to.";
-    LinkChecks = "link-checks", "Nothing is opened through a symlink that the command can replace.";
-    LinksInFolders = "links-in-folders", "The targets of symlinks in a folder of programs are read-only, too.";
+    Trust = "trust", "A project's file needs consent before it gives access to anything.";
+    ConsentEnds = "consent-ends", "Consent ends when the file that it was given to is removed or replaced.";
+    LinkChecks = "link-checks", "No rule gives access through a symlink that the command can replace.";
+    LinksInFolders = "links-in-folders", "The targets of symlinks in a folder of programs are read-only as well.";
     ExcludeThroughLink = "exclude-through-link", "Excluding a symlink hides its target.";
-    Descriptors = "descriptors", "No descriptor of the caller passes.";
+    Descriptors = "descriptors", "The command gets no descriptor of the caller except the standard streams.";
     Streams = "streams", "A file on a standard stream that was opened for reading can only be read.";
     NoUserNamespaces = "no-user-namespaces", "The command cannot make user namespaces.";
     MountLock = "mount-lock",
         "The mounts are locked: each stays on its mount point, even for a descriptor that outlives the namespace.";
     ClosedMounts = "closed-mounts",
-        "Beside another sandbox, the mounts are made read-only before the placeholders are removed.";
+        "If another run is alive, the mounts are made read-only before the placeholders are removed.";
     GuardCheck = "guard-check", "The guard compares the mounts with the plan before the command starts.";
     LookAgain = "look-again",
-        "The supervisor compares the host again after mounting, and beside another sandbox compiles the policy again.";
+        "The supervisor compares the host again after mounting. If another run is alive, it compiles the policy again.";
     RootCapabilities = "root-capabilities", "Root keeps no capability.";
     ProcSys = "proc-sys", "The kernel's settings are read-only.";
-    PrivatePropagation = "private-propagation", "Later mounts of the host do not show.";
-    PrivateTmp = "private-tmp", "Own `/tmp`.";
-    PrivateHome = "private-home", "A home of the sandbox's own, where the policy asks for it.";
-    MinimalBase = "minimal-base", "A root of the sandbox's own, where the policy asks for it.";
-    PrivateRun = "private-run", "Own `/run`.";
-    SocketMasks = "socket-masks", "Listening sockets that would show are masked.";
-    LandlockScope = "landlock-scope", "No abstract socket, and no signal, leaves the sandbox.";
+    PrivatePropagation = "private-propagation", "Mounts that the host makes later do not appear in the sandbox.";
+    PrivateTmp = "private-tmp", "The sandbox has its own `/tmp`.";
+    PrivateHome = "private-home", "The sandbox has its own home if the policy asks for it.";
+    MinimalBase = "minimal-base", "The sandbox has its own root if the policy asks for it.";
+    PrivateRun = "private-run", "The sandbox has its own `/run`.";
+    SocketMasks = "socket-masks", "Listening sockets that would be visible are masked.";
+    LandlockScope = "landlock-scope", "Signals and connections to abstract sockets stay within the sandbox.";
     OwnNames = "own-names",
-        "Names change only in writable folders, also through the file descriptors of another sandbox.";
-    OwnWrites = "own-writes", "Only writable places have files that can be opened for writing, FIFOs among them.";
-    EnvFilter = "env-filter", "Variables that open something do not pass.";
+        "Names change only in writable folders, even through the file descriptors of another sandbox.";
+    OwnWrites = "own-writes", "Files, including FIFOs, can be opened for writing only in writable folders.";
+    EnvFilter = "env-filter", "The command does not get variables that give access to something.";
     Seccomp = "seccomp", "System calls that reach the terminal, the keyring, or past other checks are refused.";
     UnreadableStops = "unreadable-stops", "An unreadable file that may name a path to protect stops the start.";
     GitPreset = "git-preset", "The rules of `@git`.";
@@ -64,35 +64,36 @@ mitigations! {
     CachesPreset = "caches-preset", "The `ro` rules of `@caches`.";
     CachesApartPreset = "caches-apart-preset", "The rules of `@caches-apart`.";
     CrowdedFolders = "crowded-folders", "A folder with too many git directories is protected as a whole.";
-    MaskDenied = "mask-denied", "A masked file refuses to be opened, instead of being empty.";
-    MaskSealed = "mask-sealed", "A mask takes no writes.";
+    MaskDenied = "mask-denied", "A masked file cannot be opened, instead of being empty.";
+    MaskSealed = "mask-sealed", "A mask cannot be written.";
     InjectedReadOnly = "injected-read-only", "The command cannot write through an injected file.";
-    InjectedSources = "injected-sources", "What is hidden cannot be injected elsewhere.";
+    InjectedSources = "injected-sources", "A hidden file cannot be injected at another path.";
     InjectedUntracked = "injected-untracked", "Nothing is injected at a path that git tracks.";
     ProjectMarkers = "project-markers", "No placeholder makes the folder around it a project.";
-    InjectedIgnored = "injected-ignored", "git inside leaves injected files alone.";
+    InjectedIgnored = "injected-ignored", "git in the sandbox ignores injected files.";
     HardLinks = "hard-links", "A protected file with another name is refused.";
     BindAliases = "bind-aliases", "An excluded path does not show through another mount.";
-    BwrapPath = "bwrap-path", "`bwrap` does not come from a place that the command can write.";
-    GitPath = "git-path", "The `git` that is started outside does not come from where a command can write.";
+    BwrapPath = "bwrap-path", "`bwrap` does not come from a path that the command can write.";
+    GitPath = "git-path", "The `git` that is started outside does not come from a path that a command can write.";
     OwnExecutable = "own-executable", "The command cannot change this program.";
     HeadRestore = "head-restore", "A removed `.git/HEAD` is put back.";
     NestedRepositories = "nested-repositories",
         "A repository that was planted where git enters by itself is moved aside.";
     GitLinks = "git-links", "A new symlink in a git directory is moved aside.";
-    ByteBudget = "byte-budget", "git's files that are read at a start and an end have a limit in total.";
-    GitState = "git-state", "A file that git believes without a look is moved aside if the command forged it.";
+    ByteBudget = "byte-budget", "The total size of git's files that a run reads is limited.";
+    GitState = "git-state", "A file whose content git does not check is moved aside if the command forged it.";
     PrivateKeys = "private-keys", "Only listed keys of a private file reach the host.";
-    PrivateCopyChecks = "private-copy-checks", "A copy that is no regular file of one name, or too large, is not read.";
+    PrivateCopyChecks = "private-copy-checks",
+        "A copy is read only if it is a regular file with one name and not too large.";
     PrivateHeld = "private-held", "No run replaces the host's file while another one has a mount over it.";
-    Limits = "limits", "The limits of the policy are held.";
+    Limits = "limits", "The limits of the policy are enforced.";
     CgroupCheck = "cgroup-check", "The limits of the cgroup are read back before the command starts.";
     Restore = "restore", "A file that the host replaces is covered again.";
-    Overlap = "overlap", "A run believes of its start what others knew that have ended before it.";
+    Overlap = "overlap", "A run forgets each fact of its start that a run which has ended since did not know.";
     Reports = "reports", "Changes that matter are reported at the end.";
     KeptReports = "kept-reports", "A report is kept until the user has seen it.";
     BoundedReports = "bounded-reports", "The number and length of the lines of a report are limited.";
-    TerminalReset = "terminal-reset", "The terminal has its settings again before the report is shown.";
+    TerminalReset = "terminal-reset", "The settings of the terminal are restored before the report is shown.";
     NoFollow = "no-follow", "Code outside follows no symlink on the way to a file that it changes.";
     Foreground = "foreground", "A sandbox in the background cannot take the foreground of the terminal.";
 }
@@ -112,27 +113,27 @@ pub(crate) const fn is_off(_: Mitigation) -> bool {
     false
 }
 
-/// Reads both variables now. An unknown name ends the process, so that a typo in a test cannot pass
-/// for a mitigation that holds.
+/// Reads both variables now. An unknown name ends the process, so that a typo in a test does not
+/// leave the mitigation on.
 #[cfg(feature = "ablate")]
 pub(crate) fn check_names() {
     let _ = switched_off();
     let _ = pauses();
 }
 
-/// A point at which a test can hold the product.
+/// A point at which a test can pause agent-sandbox.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(feature = "ablate"), allow(dead_code))]
 pub(crate) enum Point<'a> {
     /// This folder of the host is about to be listed.
     ReadFolder(&'a AbsPath),
-    /// This step of putting up or removing placeholders is done.
+    /// This step of making or removing placeholders is done.
     Placeholders(&'static str),
-    /// The policy is compiled, the placeholders are up and the identities are noted. Nothing that a
-    /// rule names is mounted.
+    /// The policy is compiled, the placeholders exist, and the identities of files are recorded.
+    /// Nothing that a rule names is mounted.
     BeforeBwrap,
-    /// The guard has made and checked all mounts and waits. The supervisor has not compared
-    /// anything.
+    /// The guard has made and checked all mounts and waits. The supervisor has not compared the
+    /// host yet.
     BeforeGo,
     /// A protected file was replaced on the host, and is about to be covered again.
     CoverAgain,
@@ -153,8 +154,9 @@ pub(crate) enum Point<'a> {
 #[cfg(feature = "ablate")]
 const PAUSE: &str = "AGENT_SANDBOX_PAUSE";
 
-/// Holds this process at `point` if a test asks for it: creates the file, and goes on when the test
-/// has removed it. A process stops once at each point, so that a second attempt of a start goes on.
+/// Pauses this process at `point` if a test asks for it: creates the file, and continues when the
+/// test has removed it. A process pauses only once at each point, so that a second attempt to
+/// start does not pause.
 #[cfg(feature = "ablate")]
 pub(crate) fn pause(point: Point<'_>) {
     use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! The clock from which file systems take their times.
+//! The clock from which file systems take their timestamps.
 
 /// The time in seconds and nanoseconds. The clock ticks a few hundred times in a second, so a file
 /// that changes from now on is not older than this.

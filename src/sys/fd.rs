@@ -1,5 +1,5 @@
-//! File descriptors. An open directory is a way out of every sandbox, so no descriptor of the
-//! caller but the standard three passes.
+//! File descriptors. Through an open directory a process can leave every sandbox, so the command
+//! gets no descriptors of the caller except the standard streams.
 
 use std::fs;
 use std::io::{self, Read, Seek, Write};
@@ -30,7 +30,7 @@ pub(crate) fn close_on_exec() -> io::Result<()> {
     mark_each()
 }
 
-/// Marks all descriptors in one call, which Linux has since 5.11; returns `false` before.
+/// Marks all descriptors in one call. Returns `false` before Linux 5.11, which lacks the flag.
 #[allow(unsafe_code)]
 fn mark_all() -> bool {
     // SAFETY: only numbers go in; a flag of descriptors changes, and no descriptor is closed.
@@ -56,7 +56,8 @@ fn mark(number: RawFd) -> Result<(), Errno> {
     fcntl_setfd(unsafe { BorrowedFd::borrow_raw(number) }, FdFlags::CLOEXEC)
 }
 
-/// Gives bwrap each content under its number, and more descriptors under theirs.
+/// Makes bwrap inherit a descriptor for each content in `data`, and the descriptors in `more`,
+/// each under its number.
 pub(crate) fn pass(bwrap: &mut Command, data: &[Data], more: Vec<(OwnedFd, RawFd)>) -> io::Result<()> {
     let open = |data: &Data| Ok(FdMapping { parent_fd: holding(&data.content)?, child_fd: data.descriptor });
     let mut mappings = data.iter().map(open).collect::<io::Result<Vec<_>>>()?;
@@ -70,16 +71,15 @@ static CALLERS_LIMIT: OnceLock<Rlimit> = OnceLock::new();
 
 /// Lets this process open as many files as the kernel allows. A run holds a descriptor for each
 /// placeholder, and the guard one for each mount that it makes; a command can cause more of them
-/// than the usual 1,024. Returns the number.
+/// than the usual 1,024. Returns the new limit.
 pub(crate) fn raise_file_limit() -> usize {
     let before = CALLERS_LIMIT.get_or_init(|| getrlimit(Resource::Nofile));
-    // If this fails, opening fails later, which is reported.
+    // If this fails, opening a file fails later, and that error is reported.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, maximum: before.maximum });
     before.maximum.and_then(|maximum| maximum.try_into().ok()).unwrap_or(usize::MAX)
 }
 
-/// Sets the limit of open files that the caller had. A program that uses `select` relies on a low
-/// one.
+/// Restores the caller's limit of open files. A program that uses `select` relies on a low limit.
 pub(crate) fn restore_file_limit() -> io::Result<()> {
     CALLERS_LIMIT.get().map_or(Ok(()), |before| Ok(setrlimit(Resource::Nofile, *before)?))
 }
@@ -98,7 +98,7 @@ pub(crate) fn null() -> io::Result<OwnedFd> {
     Ok(fs::File::options().read(true).write(true).open("/dev/null")?.into())
 }
 
-/// Opens this content for reading. `/dev/null` will do for an empty one.
+/// A descriptor from which `content` can be read. For an empty content it is `/dev/null`.
 pub(crate) fn holding(content: &[u8]) -> io::Result<OwnedFd> {
     if content.is_empty() { Ok(fs::File::open("/dev/null")?.into()) } else { sealed(content) }
 }
@@ -113,8 +113,8 @@ pub(super) fn sealed(content: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Reads the sealed file in memory that the caller passed under this number. `None` if there is
-/// none. Any other descriptor with this number is closed.
+/// Reads the sealed file in memory that the caller passed under this number. `None` if there is no
+/// such file. Any other descriptor with this number is closed.
 pub(crate) fn sealed_content(number: RawFd) -> io::Result<Option<Vec<u8>>> {
     let Ok(passed) = inherited(number) else { return Ok(None) };
     if !fcntl_get_seals(&passed).is_ok_and(|seals| seals.contains(SEALS)) {
@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// The second way is for kernels that lack the call of the first.
+    /// `mark_each` is for kernels that lack the system call of `mark_all`.
     #[test]
     fn each_descriptor_past_the_standard_ones_is_marked() {
         let all = || mark_all().then_some(()).ok_or(io::ErrorKind::Unsupported.into());

@@ -46,17 +46,17 @@ pub(crate) fn restrict_scopes_of(command: &mut Command) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets the command open files for writing, and change names, only in and below `places`, on
-/// whichever mount it reaches them. With `scopes` it also applies the restrictions of
-/// [`restrict_scopes`]. A process with this ruleset can no longer mount.
+/// Lets the command open files for writing, and change names, only in and below `places`, through
+/// any mount. With `scopes`, also applies the restrictions of [`restrict_scopes`]. A process with
+/// this ruleset can no longer mount.
 ///
 /// Mounts do not suffice. A FIFO on a read-only mount can be written, and the host may have a
 /// service that reads it. Another sandbox can hand over a directory by a descriptor, and the kernel
 /// keeps a mount point in its place only for processes that see the mount.
 ///
 /// Truncating is not restricted, because a FIFO has nothing to truncate and a read-only mount
-/// refuses it. The requests of devices are not restricted either: a device outside of `places`
-/// cannot be opened.
+/// refuses it. Device requests (ioctl) are not restricted either, because a device outside of
+/// `places` cannot be opened.
 pub(crate) fn restrict_changes(
     places: impl Iterator<Item = OwnedFd>,
     handled: Changes,
@@ -67,7 +67,7 @@ pub(crate) fn restrict_changes(
     let rules = places.map(|place| Ok::<_, RulesetError>(rule(place, handled)));
     let ruleset = ruleset.handle_access(handled)?.create()?.add_rules(rules)?;
     if handled.contains(AccessFs::WriteFile) {
-        // A script that writes to `/dev/stderr` opens the file or terminal of that stream anew.
+        // A script that writes to `/dev/stderr` opens the file or terminal of that stream again.
         for stream in [stdin(), stdout(), stderr()].into_iter().filter(is_writable) {
             // The kernel accepts no rule for a pipe or socket without a name, and does not restrict
             // them. The clone adds to the same ruleset.
@@ -94,7 +94,7 @@ impl Changes {
     }
 }
 
-/// A file has no rights on names.
+/// The rule for `place`. The kernel refuses rights on names for a file.
 fn rule<F: AsFd>(place: F, rights: BitFlags<AccessFs>) -> PathBeneath<F> {
     let is_directory = fstat(&place).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
     PathBeneath::new(place, if is_directory { rights } else { rights & AccessFs::WriteFile })

@@ -1,9 +1,9 @@
 //! Mounts that the supervisor makes in a sandbox while the command runs.
 //!
 //! A child process enters the command's namespaces and works there only with descriptors of
-//! directories that were opened before the command started. So no name that the command can change
-//! is on the way. The child executes nothing, is in no process namespace of the sandbox, and cannot
-//! be traced.
+//! directories that were opened before the command started. So the command cannot replace a
+//! directory on the way. The child executes no program, is in no process namespace of the sandbox,
+//! and cannot be traced.
 
 use std::ffi::CStr;
 use std::io;
@@ -31,7 +31,7 @@ pub(crate) enum Cover<'l> {
     Mask,
     /// The file itself, read-only.
     ReadOnly,
-    /// The symlink at this path, one of those that the guard has made.
+    /// The symlink that the guard has made at this path.
     Link(&'l CStr),
 }
 
@@ -58,7 +58,7 @@ impl Namespaces {
             write(&told, &[cover_inside(directory, name, cover)? as u8])?;
             Ok(())
         };
-        // SAFETY: the closure makes system calls alone, on values that exist already.
+        // SAFETY: the closure makes only system calls, on values that exist already.
         unsafe { in_child(work) }?;
         let mut byte = [0];
         drop(told);
@@ -106,7 +106,7 @@ fn cover_inside(directory: BorrowedFd, name: &CStr, cover: Cover) -> io::Result<
     Ok(if is_link { Covered::ReadOnly } else { Covered::AsAsked })
 }
 
-/// A copy of a link that the guard has made, in a place that no command can change.
+/// A mount of the link at `path`. The guard has made the link where no command can change it.
 fn link(path: &CStr) -> io::Result<OwnedFd> {
     let link = open_path(path, OFlags::NOFOLLOW)?;
     if kind(&link)? == FileType::Symlink { clone_mount(link.as_fd()) } else { Err(Errno::INVAL.into()) }
@@ -121,19 +121,19 @@ fn kind(file: &OwnedFd) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(fstat(file)?.st_mode))
 }
 
-/// A mount that shows this entry and nothing else, with the flags of the mount that it is on.
+/// A mount that shows this entry and nothing else, with the flags of the entry's present mount.
 fn clone_mount(entry: BorrowedFd) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
     Ok(open_tree(entry, c"", flags)?)
 }
 
-/// A copy of the sandbox's mask. If the policy masks no file, there is no mask, and a device on a
-/// mount without devices refuses to be opened as well.
+/// A mount of the sandbox's mask. If the policy masks no file, there is no mask. In that case the
+/// mount shows `/dev/null` with `nodev`, which cannot be opened either.
 fn mask() -> io::Result<OwnedFd> {
     let masked = open_path(places::MASKED, OFlags::NOFOLLOW);
     let source = match masked.and_then(|masked| Ok((kind(&masked)?, masked))) {
         Ok((FileType::Socket, masked)) => masked,
-        // To a caller, ENOENT means that the file is gone.
+        // The error is not ENOENT, which tells the caller that the file is gone.
         _ => open_path(c"/dev/null", OFlags::NOFOLLOW).map_err(|_| Errno::NODEV)?,
     };
     if !matches!(kind(&source)?, FileType::Socket | FileType::CharacterDevice) {
@@ -144,7 +144,7 @@ fn mask() -> io::Result<OwnedFd> {
     Ok(copy)
 }
 
-/// A directory that shows nothing.
+/// A mount that shows an empty directory.
 fn empty_directory() -> io::Result<OwnedFd> {
     let context = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(context.as_fd(), c"mode", c"0000")?;

@@ -1,4 +1,4 @@
-//! Thin wrappers over system calls. The only room with `unsafe`.
+//! Thin wrappers over system calls. The only module with `unsafe`.
 #![allow(clippy::disallowed_methods, reason = "the paths are the kernel's own, and callers hand over descriptors")]
 
 pub(crate) mod ablate;

@@ -28,16 +28,16 @@ pub(crate) fn enter() -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
 }
 
-/// Allocates nothing. `flags` are of user and mount namespaces alone.
+/// Allocates nothing. `flags` must only be those of user and mount namespaces.
 #[allow(unsafe_code)]
 pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
-    // SAFETY: `unshare` is unsafe where threads stop sharing a file descriptor table, which these
-    // flags leave alone.
+    // SAFETY: `unshare` is unsafe if threads stop sharing a file descriptor table, which does not
+    // happen with these flags.
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
-/// Lets one more user namespace be made from here, and none after that. The kernel counts all
-/// namespaces below, so the limit must be set in the last namespace but one.
+/// Allows one more user namespace below the present one. The kernel counts all namespaces below a
+/// namespace, so the limit must be set in the last namespace but one.
 pub(crate) fn allow_one_more() -> io::Result<()> {
     fs::write("/proc/sys/user/max_user_namespaces", "1")
 }
@@ -91,11 +91,11 @@ impl Namespaces {
             let root = open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
             remount_all_ro(root.as_fd())
         };
-        // SAFETY: the closure makes system calls alone.
+        // SAFETY: the closure makes only system calls.
         unsafe { in_child(remount) }
     }
 
-    /// Enters the namespaces from outside. A process of their owner may do so.
+    /// Enters the namespaces from outside. The kernel allows this to a process of their owner.
     pub(super) fn enter_from_outside(&self) -> io::Result<()> {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         move_into_link_name_space(self.user.as_fd(), Some(LinkNameSpaceType::User))?;
@@ -103,8 +103,8 @@ impl Namespaces {
     }
 }
 
-/// The `/tmp` of a process in a sandbox, to ask the file system how full it is. The process must be
-/// the guard, in whose place no symlink can be.
+/// Opens the `/tmp` of a process in a sandbox, so that the caller can ask how full it is. The
+/// process must be the guard, which waits: no command has run that could replace a directory.
 pub(crate) fn open_tmp_of(process: Pid) -> io::Result<OwnedFd> {
     let path = format!("/proc/{}/root/tmp", process.as_raw_nonzero());
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

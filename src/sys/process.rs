@@ -1,5 +1,5 @@
-//! Processes, held by a descriptor: a signal cannot meet another process that got the same number
-//! later, and the exit status of a process that is not our child can be read.
+//! Processes, held by a descriptor (pidfd). So a signal cannot reach a later process with the same
+//! id, and the exit status of a process that is not our child can be read.
 
 use std::fs;
 use std::io;
@@ -34,7 +34,7 @@ impl Process {
         self.pid
     }
 
-    /// Readable when the process has ended.
+    /// A descriptor that is readable when the process has ended.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
@@ -54,7 +54,7 @@ impl Process {
 
     fn parent_number(&self) -> Option<i32> {
         let told = self.info(libc::PIDFD_INFO_PID).and_then(|info| i32::try_from(info.ppid).ok());
-        // Linux before 6.13.
+        // Linux before 6.13 does not have this information.
         told.or_else(|| self.stat()?.get(PARENT)?.parse().ok())
     }
 
@@ -62,18 +62,18 @@ impl Process {
     pub(crate) fn stopped_by(&self) -> Option<Signal> {
         let stat = self.stat()?;
         let by = stat.get(EXIT_CODE).and_then(|number| number.parse().ok()).and_then(signals::named);
-        // Kernels before 5.17 do not say by which signal, and later ones only to some callers.
+        // Kernels before 5.17 do not report the signal. Later ones report it only to some callers.
         let by = by.filter(|signal| signals::stops_by_default(*signal)).unwrap_or(Signal::STOP);
         (stat.first()? == "T").then_some(by)
     }
 
-    /// Kills the process and waits for its end. With the first process of a process namespace all
-    /// others in it end.
+    /// Kills the process and waits for its end. If it is the first process of a process namespace,
+    /// all other processes in the namespace end as well.
     pub(crate) fn end(&self) {
         self.signal(Signal::KILL);
         let ended = || poll(&mut [PollFd::new(&self.descriptor, PollFlags::IN)], None::<&Timespec>);
         let _ = retry_on_intr(ended);
-        // If it became our child when its parent ended, no other process collects it.
+        // If the process became our child when its parent ended, no other process waits for it.
         let _ = waitid(WaitId::PidFd(self.descriptor.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
     }
 
@@ -119,7 +119,7 @@ pub(crate) fn output_within(command: &mut Command, time: Duration, most: usize) 
         let mut streams = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
         let mut texts = [Vec::new(), Vec::new()];
         loop {
-            // A child that has closed its streams is waited for.
+            // After the child has closed its streams, this waits for its end.
             let mut waiting: Vec<PollFd> =
                 streams.iter().flatten().map(|stream| PollFd::new(stream, PollFlags::IN)).collect();
             let has_closed = waiting.is_empty();
@@ -147,7 +147,7 @@ pub(crate) fn output_within(command: &mut Command, time: Duration, most: usize) 
         }
     };
     let texts = read();
-    // An error has no consequence: the process has ended.
+    // An error means that the process has already ended.
     let _ = child.kill();
     let status = child.wait()?;
     let (stdout, stderr) = texts?;
@@ -160,7 +160,8 @@ pub(crate) fn children() -> Vec<Pid> {
     text.split_whitespace().filter_map(|number| Pid::from_raw(number.parse().ok()?)).collect()
 }
 
-/// Whether the process is in another process namespace than ours, as those of a sandbox are.
+/// Whether the process is in another process namespace than ours, as all processes of a sandbox
+/// are.
 pub(crate) fn is_in_other_pid_namespace(pid: Pid) -> bool {
     let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/pid")).ok();
     let theirs = namespace(&pid.as_raw_nonzero().to_string());
@@ -171,7 +172,7 @@ pub(crate) fn is_in_other_pid_namespace(pid: Pid) -> bool {
 ///
 /// # Safety
 ///
-/// Other threads may hold locks when the process is forked, so `work` must make system calls alone,
+/// Other threads may hold locks when the process is forked, so `work` must make only system calls,
 /// on values that exist already, and allocate nothing.
 #[allow(unsafe_code)]
 pub(super) unsafe fn in_child(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {

@@ -1,9 +1,10 @@
 //! Opens a file a second time so that no process can use the new descriptor to write the file.
 //!
-//! `/proc/self/fd/0` opens a file anew, with all rights that the user has on it, on the mount by
-//! which it was first opened: the host's. So the file is opened again on a read-only mount of its
-//! own that belongs to no namespace. There, opening for writing, `fchmod` and the like give EROFS,
-//! and no process can change the mount (measured on Linux 6.18).
+//! A process that opens `/proc/self/fd/0` opens the file again, with all rights that the user has
+//! on it, on the mount of the first descriptor: the host's. So this module opens the file again on
+//! a separate read-only mount that belongs to no namespace. On this mount, opening for writing,
+//! `fchmod` and similar calls fail with EROFS. No process can change the mount (measured on Linux
+//! 6.18).
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
@@ -29,19 +30,21 @@ use super::{fd, namespaces};
 /// The largest file that is copied. The copy stays in memory while the command runs.
 const LARGEST_COPY: usize = 64 << 20;
 
-/// Opens a stream's file again at the same offset, for reading alone. Fails with `FileTooLarge`
-/// where only a copy would do and the file is too large for one.
+/// Opens a stream's file again at the same offset, only for reading. Fails with `FileTooLarge` if
+/// only a copy is possible and the file is too large for a copy.
 pub(crate) fn reopen(file: BorrowedFd) -> io::Result<OwnedFd> {
-    // Root needs neither a namespace nor a name for a mount. Other users need both.
+    // Root can make the mount without a namespace and without the path of the file. Other users
+    // need both.
     let again = on_own_mount(file).or_else(|_| by_child(file)).or_else(|_| copy(file))?;
-    // A file without an offset has none to keep.
+    // Some files have no offset.
     if let Ok(place) = seek(file, SeekFrom::Current(0)) {
         seek(&again, SeekFrom::Start(place))?;
     }
     Ok(again)
 }
 
-/// Opens `file` on a read-only mount that shows nothing else and hangs nowhere. Allocates nothing.
+/// Opens `file` on a read-only mount that shows nothing else and has no mount point. Allocates
+/// nothing.
 fn on_own_mount(file: BorrowedFd) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
     let mount = open_tree(file, c"", flags)?;
@@ -52,15 +55,15 @@ fn on_own_mount(file: BorrowedFd) -> io::Result<OwnedFd> {
 }
 
 /// Opens `file` on a mount that a child makes in a namespace of its own, as an ordinary user may.
-/// There it is opened by its path, because a descriptor from outside is on a foreign mount
-/// (EINVAL).
+/// The child opens the file by its path, because it cannot clone the mount of a descriptor from
+/// outside (EINVAL).
 #[allow(unsafe_code)]
 fn by_child(file: BorrowedFd) -> io::Result<OwnedFd> {
     let name = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let name = CString::new(name.into_os_string().into_vec())?;
     let meant = fstat(file)?;
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    // SAFETY: the closure makes system calls alone, on values that exist already.
+    // SAFETY: the closure makes only system calls, on values that exist already.
     let _ = unsafe { in_child(|| send_from_own_namespace(&name, &meant, theirs.as_fd())) };
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -90,8 +93,8 @@ fn send_from_own_namespace(name: &CStr, meant: &Stat, to: BorrowedFd) -> io::Res
     Ok(())
 }
 
-/// Copies the content into memory: for a file without a name (a here-document, one that was
-/// removed), or where this machine grants no namespace.
+/// Copies the content into memory. This is for a file without a path (a here-document, a removed
+/// file), and for a machine that does not allow namespaces.
 fn copy(file: BorrowedFd) -> io::Result<OwnedFd> {
     let source = File::from(file.try_clone_to_owned()?);
     let mut content = Vec::new();
@@ -162,7 +165,7 @@ mod tests {
         let opened = File::open(&named).unwrap();
         let other = file("other");
         fs::rename(other.path(), named.path()).unwrap();
-        // The kernel's name for it has no `(deleted)` any more.
+        // The kernel's path of the opened file does not end in `(deleted)`.
         assert!(by_child(opened.as_fd()).is_err());
     }
 

@@ -12,8 +12,8 @@ pub(crate) fn limit_file_size(bytes: u64) -> io::Result<()> {
 }
 
 /// Limits the number of processes and threads in the user namespace of this process, in which it
-/// must be alone. `false` if this kernel does not enforce the limit, or counts other processes,
-/// too.
+/// must be alone. Returns `false` if this kernel does not enforce the limit, or if it also counts
+/// other processes.
 pub(crate) fn limit_processes(count: u64) -> io::Result<bool> {
     let before = getrlimit(Resource::Nproc);
     // Root of the whole machine is exempt; before Linux 5.14 all processes of the user count.
@@ -47,8 +47,7 @@ fn can_fork_within(count: u64, before: Rlimit) -> io::Result<bool> {
     }
 }
 
-/// Sets both the limit in force and the one up to which it can be raised. Each stays where the
-/// caller has it lower.
+/// Lowers the soft and the hard limit to `amount`. A limit that is already lower stays.
 fn lower(resource: Resource, amount: u64) -> io::Result<()> {
     let Rlimit { current, maximum } = getrlimit(resource);
     let lowered = |before: Option<u64>| Some(before.map_or(amount, |before| before.min(amount)));

@@ -9,28 +9,28 @@ use seccompiler::{
     SeccompFilter, SeccompRule as Rule, TargetArch, sock_filter,
 };
 
-/// The first two put characters into the input of the terminal, where the caller's shell reads them
-/// after the run; `TIOCLINUX` does so by pasting a selection of the console. The others leave a
-/// terminal that other programs cannot open, or whose input they cannot read. The kernel asks for
-/// capabilities that the command lacks before it obeys `TIOCCONS` and `TIOCVHANGUP`.
+/// The first two put characters into the input of the terminal, where the caller's shell reads
+/// them after the run; `TIOCLINUX` does so by pasting a selection of the console. After the
+/// others, other programs cannot open the terminal, or cannot read its input. `TIOCCONS` and
+/// `TIOCVHANGUP` are not refused, because they need capabilities that the command lacks.
 const TERMINAL: [u64; 4] = [libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCEXCL, libc::TIOCSETD];
 
-/// The requests of the Linux console, `KD…` and `VT_…`, but for the last byte. They take its
-/// keyboard and its screen away.
+/// The requests `KD…` and `VT_…` of the Linux console, without their last byte. They can make the
+/// keyboard and the screen of the console unusable.
 const CONSOLE: [u64; 2] = [0x4b00, 0x5600];
 const ALL_BUT_THE_LAST_BYTE: u64 = 0xffff_ff00;
 
 /// Sockets of this family reach the hypervisor and its other machines from every network namespace.
 const AF_VSOCK: u64 = libc::AF_VSOCK as u64;
 
-/// A lease on a file lets every process that opens the file wait or fail. The user can take one on
-/// each of his files, also on a read-only mount, such as the settings that the next start reads.
-/// The second is `F_SETDELEG` (Linux 6.19).
+/// A lease on a file makes every process that opens the file wait or fail. A process can take a
+/// lease on each file of its user, even on a read-only mount, for example on settings that the
+/// next start reads. The second number is `F_SETDELEG` (Linux 6.19).
 const LEASES: [u64; 2] = [libc::F_SETLEASE as u64, 1024 + 16];
 
-/// The calls that set priorities, each with its value for "a process group". The group 0 is the
-/// group of the calling process, and processes outside may be in it; it has no other number inside.
-/// By the id of a process or of a user, the kernel finds only processes inside.
+/// The calls that set priorities, each with its value for "a process group". The number 0 means
+/// the group of the calling process, which may have members outside. Inside, that group has no
+/// other number. By the id of a process or of a user, the kernel finds only processes inside.
 const PRIORITIES: [(i64, u64); 2] = [(libc::SYS_setpriority, libc::PRIO_PGRP as u64), (libc::SYS_ioprio_set, 2)];
 
 /// The calls that change the mode of a file, each with the index of the mode. A program with the
@@ -56,17 +56,17 @@ const REFUSED: [i64; 6] = [
     libc::SYS_io_uring_register,
 ];
 
-/// This architecture, if the filter knows its numbers.
+/// This architecture, if the filter knows its system call numbers.
 pub(crate) fn architecture() -> Result<TargetArch, Error> {
     Ok(TargetArch::try_from(std::env::consts::ARCH)?)
 }
 
-/// The filter. It answers EPERM, as container engines do, so that libraries know how to go on.
-/// Calls of x32, and `clone3` without `user_namespaces`, get ENOSYS. A call of another architecture
-/// ends the process.
+/// The filter. Refused calls fail with EPERM, as in container engines, so that libraries use their
+/// fallbacks. Calls of x32, and `clone3` without `user_namespaces`, get ENOSYS. A call of another
+/// architecture ends the process.
 ///
-/// Without `user_namespaces` it also forbids those, for a sandbox in which neither the guard nor
-/// bwrap does.
+/// Without `user_namespaces`, the filter also forbids user namespaces. This is for a sandbox in
+/// which neither the guard nor bwrap forbids them.
 pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
     let architecture = architecture()?;
     // The kernel uses the low 32 bits of these arguments alone, so the filter compares no more.
@@ -101,7 +101,8 @@ pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
         program.extend(absent(JUMP_IF_AT_LEAST, 0x4000_0000));
     }
     if !user_namespaces {
-        // Its flags are in memory, which a filter cannot read. Libraries then use `clone`.
+        // The flags of `clone3` are in memory, which a filter cannot read. Libraries then use
+        // `clone`.
         program.extend(absent(JUMP_IF_EQUAL, libc::SYS_clone3 as u32));
     }
     program.extend(filter);
@@ -117,8 +118,8 @@ const JUMP_IF_AT_LEAST: u16 = 0x35;
 fn absent(comparison: u16, number: u32) -> [sock_filter; 3] {
     const SECCOMP_RET_ERRNO: u32 = 0x0005_0000;
     let step = |code, jf, k| sock_filter { code, jt: 0, jf, k };
-    // Load the number, which comes first in `struct seccomp_data`; skip the answer if it does not
-    // compare.
+    // Load the number, which comes first in `struct seccomp_data`; skip the answer if the
+    // comparison is false.
     [step(0x20, 0, 0), step(comparison, 1, number), step(0x06, 0, SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs())]
 }
 
@@ -127,8 +128,8 @@ pub(crate) fn apply() -> Result<(), Error> {
     seccompiler::apply_filter(&program(true)?)
 }
 
-/// Keeps this process, and all that it starts, out of the foreground of a terminal. From there they
-/// could read the user's input for another program.
+/// Keeps this process, and all processes that it starts, out of the foreground of a terminal. In
+/// the foreground they could read the user's input for another program.
 pub(crate) fn stay_in_background() -> Result<(), Error> {
     let is_taking = Rule::new(vec![Condition::new(1, Len::Dword, Op::Eq, libc::TIOCSPGRP)?])?;
     let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());

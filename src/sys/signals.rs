@@ -3,8 +3,8 @@
 //!
 //! bwrap passes no signal on: Ctrl-C or SIGTERM ends it and with it the command, whose handlers
 //! never run. So bwrap starts with signals *blocked*, and the guard unblocks them for the command.
-//! Ignoring them instead would change dispositions, which the command inherits (`nohup`), and would
-//! lose a signal that meets the guard in its first moments.
+//! Ignoring them instead would change dispositions, which the command inherits (`nohup`), and
+//! would lose a signal that reaches the guard in its first moments.
 //!
 //! Masks go to the kernel as the 64 bits that it uses itself. The `sigset_t` of the C library would
 //! need an unsafe call for each bit, and the sets of `rustix` and `nix` cannot name the real-time
@@ -36,8 +36,8 @@ impl SignalMask {
         Self(numbers.into_iter().map(bit).fold(0, |all, bit| all | bit))
     }
 
-    /// The signals that wait for the supervisor: all but [`LEFT_ALONE`] and those between the named
-    /// and the real-time signals, which the C library uses for itself.
+    /// The signals that are blocked for the supervisor: all but [`LEFT_ALONE`] and those between
+    /// the named and the real-time signals, which the C library uses for itself.
     fn supervised() -> Self {
         let Self(excepted) = Self::of(LEFT_ALONE.into_iter().chain(32..libc::SIGRTMIN()));
         Self(!excepted)
@@ -66,7 +66,7 @@ impl SignalMask {
     }
 }
 
-/// While it exists, signals that are sent to us wait to be read.
+/// While this value exists, signals to this process are blocked and can be read.
 pub(crate) struct Signals {
     descriptor: OwnedFd,
     before: SignalMask,
@@ -76,12 +76,12 @@ pub(crate) struct Signals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) signal: Signal,
-    /// The kernel sent it, and not a process with `kill`.
+    /// Whether the kernel sent it, and not a process with `kill`.
     pub(crate) by_kernel: bool,
 }
 
 impl Signals {
-    /// Blocks signals for this thread, which must be the only one that signals can meet.
+    /// Blocks signals for this thread, which must be the only one that can receive signals.
     pub(crate) fn block() -> io::Result<Self> {
         // If SIGCHLD is ignored, a child vanishes with its status. bwrap inherits the disposition.
         if is_ignored(Signal::CHILD) {
@@ -90,7 +90,7 @@ impl Signals {
         let mask = SignalMask::supervised();
         let before = mask.change(libc::SIG_BLOCK)?;
         // SAFETY: the kernel reads the mask, whose size it is told, and makes a new descriptor,
-        // which no one else knows.
+        // which no other code knows.
         let descriptor = unsafe {
             let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
             let made = libc::syscall(libc::SYS_signalfd4, -1, &raw const mask.0, size_of::<u64>(), flags);
@@ -106,12 +106,12 @@ impl Signals {
         }
     }
 
-    /// Readable while a signal waits.
+    /// A descriptor that is readable while a signal is pending.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
 
-    /// All signals that wait.
+    /// Reads all pending signals.
     pub(crate) fn read(&self) -> io::Result<Vec<Received>> {
         // `struct signalfd_siginfo` begins with ssi_signo, ssi_errno and ssi_code.
         let mut info = [0_u8; size_of::<libc::signalfd_siginfo>()];
@@ -193,11 +193,11 @@ pub(crate) fn shield(bwrap: &mut Command, shield: Shield) {
     unsafe { bwrap.pre_exec(move || mask.change(how).map(drop)) };
 }
 
-/// This process ignores SIGXFSZ, and its caller does not.
+/// Whether this process ignores SIGXFSZ although its caller does not.
 static IGNORES_SIGXFSZ: AtomicBool = AtomicBool::new(false);
 
-/// Makes a write beyond the caller's limit on file sizes (`ulimit -f`) an error, which can be
-/// reported, instead of the end of this process.
+/// Makes a write beyond the caller's limit on file sizes (`ulimit -f`) fail with an error, which
+/// can be reported, instead of killing this process.
 pub(crate) fn ignore_sigxfsz() {
     if !is_ignored(Signal::XFSZ) {
         set_action(SIGXFSZ, libc::SIG_IGN);
@@ -218,8 +218,8 @@ pub(crate) fn restore_sigxfsz(command: &mut Command) {
     }
 }
 
-/// Takes the default action of `signal` on this process. Returns if the process goes on, such as
-/// after it was stopped and continued.
+/// Takes the default action of `signal` on this process. Returns if the process survives, for
+/// example after it was stopped and continued.
 pub(crate) fn act_by_default(signal: Signal) {
     set_default(signal.as_raw());
     // If the signal is blocked, it stays pending until the next line unblocks it.
@@ -251,7 +251,8 @@ fn set_action(number: c_int, action: libc::sighandler_t) {
     }
 }
 
-/// Whether the caller ignores the signal. Nothing of ours changes that before [`act_by_default`].
+/// Whether this process ignores the signal, as its caller does: before [`act_by_default`], it
+/// changes no disposition except those of SIGCHLD and SIGXFSZ.
 pub(crate) fn is_ignored(signal: Signal) -> bool {
     // SAFETY: all zeros is a valid `sigaction`, and the call overwrites it or fails.
     unsafe {

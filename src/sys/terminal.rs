@@ -1,8 +1,8 @@
-//! The terminal that we were started from, and our place among its processes.
+//! The terminal from which this process was started, and the process group in its foreground.
 //!
-//! In a process namespace whose session or group began outside, their numbers are 0: `docker exec`,
-//! `unshare --pid` and many CI systems start commands so. The `getsid` and `getpgrp` of rustix do
-//! not allow for 0.
+//! If the session or process group of a process began outside of its process namespace, its number
+//! is 0. `docker exec`, `unshare --pid` and many CI systems start commands in this way. The
+//! `getsid` and `getpgrp` of rustix cannot return 0.
 
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -45,8 +45,8 @@ impl Terminals {
 
 /// The terminal, if our process group is in its foreground.
 ///
-/// A shell inside takes the foreground for itself and cannot give it back: the process group that
-/// had it has no number in there.
+/// A shell in the sandbox takes the foreground for itself. It cannot give the foreground back,
+/// because our process group has no number in the sandbox.
 struct Foreground {
     terminal: OwnedFd,
     ours: Pid,
@@ -62,7 +62,8 @@ impl Foreground {
     /// the background.
     fn take_back(&self) {
         if tcgetpgrp(&self.terminal).is_ok_and(|group| test_kill_process_group(group) == Err(Errno::SRCH)) {
-            // From the background this sends SIGTTOU, which is blocked, and goes on.
+            // From the background, this call sends SIGTTOU. The signal is blocked, so the call
+            // succeeds.
             let _ = tcsetpgrp(&self.terminal, self.ours);
         }
     }
@@ -100,7 +101,7 @@ impl SavedTerminal {
         Some(Self { terminal, settings, was_ours, line_discipline, is_exclusive, flags })
     }
 
-    /// A terminal that is gone, or refuses a change, keeps its settings.
+    /// Restores the settings. Errors are ignored, because the terminal may be gone.
     fn restore(&self) {
         let Self { terminal, settings, was_ours, line_discipline, is_exclusive, flags } = self;
         if let Some(flags) = flags.filter(|known| fcntl_getfl(terminal) != Ok(*known)) {
@@ -112,7 +113,7 @@ impl SavedTerminal {
         if let Some(discipline) = line_discipline.filter(|known| ask(terminal, libc::TIOCGETD) != Some(*known)) {
             set_line_discipline(terminal, discipline);
         }
-        // In the background, the settings are those of the program in the foreground.
+        // In the background, the settings belong to the program in the foreground.
         if *was_ours && is_ours(terminal) {
             let _ = tcsetattr(terminal, OptionalActions::Now, settings);
         }
@@ -130,7 +131,7 @@ fn is_ours(terminal: &OwnedFd) -> bool {
     }
 }
 
-/// A request that answers with a number.
+/// Makes a request that the kernel answers with a number.
 fn ask(terminal: &OwnedFd, request: libc::Ioctl) -> Option<c_int> {
     let mut answer = 0;
     // SAFETY: the kernel writes one number.

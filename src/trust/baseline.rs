@@ -104,8 +104,8 @@ fn planned(
 /// has.
 type Changed<'a> = (Vec<&'a Arc<Rule>>, Vec<Arc<Rule>>);
 
-/// The policy without the file. Presets are expanded again only where the file changes which are
-/// on.
+/// The policy without the file. Presets are expanded again only if the file changes which presets
+/// are on.
 fn policy<'a>(
     session: &Session,
     layers: &Layers,
@@ -132,13 +132,13 @@ fn policy<'a>(
     (policy, (added, lost))
 }
 
-/// Whether the file says nothing about the places of the sandbox's own.
+/// Whether the file sets none of `tmp`, `home` and `base`.
 fn leaves_places_alone(filesystem: &Filesystem) -> bool {
     filesystem.tmp.is_none() && filesystem.home.is_none() && filesystem.base.is_none()
 }
 
 /// The matches of `policy`. A walk is the expensive part of a start, so matches of rules that both
-/// policies have are taken over.
+/// policies have are reused.
 fn resolution(
     host: &Host,
     session: &Session,
@@ -150,19 +150,19 @@ fn resolution(
 ) -> Resolution {
     let resolve = |policy: &Policy| {
         let mut resolution = resolve::resolve(host, session, layers, policy, &mut Diagnostics::default());
-        // Services that started since `full` was resolved: the file did not open these. If the file
-        // allows such a service, it has a match at that path.
+        // Drop services that started since `full` was resolved, because the file did not open
+        // these. A service that the file opens has a match in `full`.
         let known: BTreeSet<&AbsPath> = full.resolution.matches.iter().map(|found| &found.path).collect();
         resolution.matches.retain(|found| !found.is_of_a_service() || known.contains(&found.path));
         resolution
     };
-    // A directory that will be made counts as there for all rules.
+    // For all rules, a directory that the run will create counts as existing.
     let creates = |rule: &Arc<Rule>| rule.if_missing == IfMissing::Create || rule.refinements.create_for.is_some();
     if lost.iter().chain(added.iter().copied()).any(creates) {
         return resolve(policy);
     }
     let origins: HashSet<&Origin> = added.iter().map(|rule| &rule.origin).collect();
-    // By their addresses: one rule may have many matches.
+    // Rules are compared by their addresses, because one rule may have many matches.
     let added: HashSet<*const Rule> = added.iter().map(|rule| Arc::as_ptr(rule)).collect();
     let is_added = |rule: &Rule| added.contains(&ptr::from_ref(rule));
     let mut resolution = full.resolution.without(is_added, |origin| origins.contains(origin));
@@ -196,10 +196,10 @@ fn resolution(
     resolution
 }
 
-/// Whether the match may have kept the walk out of a directory. Nothing is open in there, but a
-/// link in it may protect something elsewhere. For all other rules of the file, the walk with the
-/// file sees at least as much as the walk without it. `decide` knows which of its matches are out
-/// of reach (SPEC G3).
+/// Whether the match may have kept the walk out of a directory. Nothing is open in that directory,
+/// but a link in it may protect something elsewhere. For all other rules of the file, the walk
+/// with the file sees at least as much as the walk without it. `decide` knows which of its matches
+/// are out of reach (SPEC G3).
 fn may_hide(found: &Match) -> bool {
     let hides = found.rule.access == Access::Exclude || found.exactness == Exactness::Glob;
     hides && found.kind == FileKind::Directory

@@ -22,11 +22,12 @@ pub enum Grant {
     Nested,
     /// A limit is higher than the user's.
     Limit { limit: Limit },
-    /// A variable that the command would not have, or would have with another value.
+    /// A variable that the command would otherwise not have, or have with another value.
     Variable { name: Word },
     /// A protected file that has other names, by which it is not protected.
     OtherNames { path: AbsPath },
-    /// A preset is off that would protect something here. Each such path is a grant of its own.
+    /// The file turns off a preset that would protect something here. Each such path is a grant of
+    /// its own.
     Preset { name: String },
     /// A directory is made outside of the folders that are writable anyway.
     Create { path: AbsPath },
@@ -43,7 +44,7 @@ pub enum Grant {
 }
 
 impl Grant {
-    /// The path that it is about.
+    /// The path that the grant is about.
     fn path(&self) -> Option<&AbsPath> {
         match self {
             Grant::OtherNames { path }

@@ -22,7 +22,8 @@ pub(super) fn grants(base: &Compiled, full: &Compiled, layer: &Layer) -> Vec<Gra
     openings(base, full).into_iter().filter_map(|opening| of.grant(opening)).collect()
 }
 
-/// The project's file, between the policy without it and the policy with it.
+/// Finds the entry of the project's file behind each opening. `base` is the policy without the
+/// file, `full` the policy with it.
 struct Author<'a> {
     base: &'a Compiled,
     full: &'a Compiled,
@@ -84,8 +85,8 @@ impl Author<'_> {
         (grant(path), origin)
     }
 
-    /// Whether no rule opens `path`: it is the socket of a service that came or went between two
-    /// looks, or git's copy of its list.
+    /// Whether no rule opens `path`: it is the socket of a service that started or ended between
+    /// the two compilations, or the copy of git's `info/exclude`.
     fn is_by_the_way(&self, path: &AbsPath) -> bool {
         let base = self.base.decisions.get(path);
         let is_socket = base.is_some_and(hides_service);
@@ -103,7 +104,7 @@ impl Author<'_> {
     }
 
     /// The entry of the project's file that opens `path`: the rule that governs it, or else the
-    /// preset that is on or off.
+    /// preset that the file turns on or off.
     fn origin(&self, path: &AbsPath) -> Origin {
         let (before, now) = (origin_of(self.base, path), origin_of(self.full, path));
         if let Some(now) = now

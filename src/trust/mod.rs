@@ -92,8 +92,8 @@ pub fn widening(host: &Host, session: &Session, full: &Compiled, request: &Reque
     })
 }
 
-/// Says why a run needs the user's consent, and lists the grants without it. `None` if the user has
-/// agreed to everything that the project's file opens.
+/// Says why a run needs the user's consent, and lists the grants that the user has not agreed to.
+/// `None` if the user has agreed to everything that the project's file opens.
 fn missing_consent(code: Code, host: &Host, layers: &Layers, widening: &Widening) -> Option<Diagnostic> {
     let (why, grants) = missing(host, layers, widening)?;
     let Widening { name, command, .. } = widening;

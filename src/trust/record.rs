@@ -18,7 +18,8 @@ use super::Widening;
 use super::grant::Grant;
 
 const VERSION: u32 = 1;
-/// Larger than any list that a user has read.
+/// The folder of the records, and the largest size of a record, which exceeds any list that a user
+/// would read.
 const KIND: StateFiles = StateFiles { folder: "trust", max_bytes: 16 << 20 };
 
 /// The grants that the user agreed to, in `trust/<SHA-256 of the path of the project's file>.json`.
@@ -72,7 +73,7 @@ pub(super) fn read(host: &Host, layers: &Layers, file: &AbsPath) -> io::Result<O
     understood(&content, OsStr::new(&name)).map(Some)
 }
 
-/// Parses a record. It names its file, and `name` must agree with that.
+/// Parses a record. `name` must be the file name that belongs to the path in the record.
 fn understood(content: &[u8], name: &OsStr) -> io::Result<ConsentRecord> {
     match serde_json::from_slice::<ConsentRecord>(content) {
         Ok(record) if record.version == VERSION && name == name_of(&record.file).as_str() => Ok(record),
@@ -101,7 +102,8 @@ pub fn revoke(host: &Host, state: &AbsPath, file: &AbsPath) -> Result<Option<Abs
 }
 
 /// Ends the consent to `file`, which is gone: a command could write it again. A record that cannot
-/// be used is no consent, and stays. A record that cannot be read now may be consent later.
+/// be used is no consent, and stays. A record that cannot be read at the moment may be consent, so
+/// it is removed.
 pub fn end_consent(host: &Host, layers: &Layers, file: &AbsPath) -> Result<(), Diagnostic> {
     let is_consent = match read(host, layers, file) {
         Ok(record) => record.is_some(),

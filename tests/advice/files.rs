@@ -43,7 +43,7 @@ fn the_home_is_looked_at_where_tools_keep_credentials() {
     assert!(!found.concat().contains("s3cr3t"), "{found:?}");
 }
 
-/// Secrets that show in a private home are findings, and no other secrets of the home.
+/// In a private home, only the secrets that the sandbox shows are findings.
 // SPEC O9
 #[test]
 fn a_private_home_has_fewer_findings() {
@@ -133,7 +133,7 @@ fn advised(lint: &agent_sandbox::audit::lint::Lint) -> Vec<String> {
     helps.map(|help| help.split('`').nth(1).unwrap().to_owned()).collect()
 }
 
-/// The advice has the effect that it claims.
+/// The advised rules remove the findings.
 #[test]
 fn advice_that_is_followed_leaves_nothing_to_say() {
     let key = format!("home/u/proj/app/[id]/a \"b\".key = {KEY}");

@@ -1,4 +1,4 @@
-//! Findings for tools.
+//! The findings of `lint` in SARIF and JSON.
 
 use agent_sandbox::audit::lint::sarif;
 use agent_sandbox::audit::{lint, schema};
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::support::{Tree, session};
 use crate::{FILE, look, tree};
 
-/// Something of each kind of place: a file, a preset, a path in the project, one outside, names
-/// that need escapes.
+/// A host with a finding in each kind of place: a file, a preset, a path in the project, a path
+/// outside, names that need escapes.
 fn many() -> Tree {
     let tree = tree([
         "home/u/proj/sub folder/ä%.p12",
@@ -21,8 +21,8 @@ fn many() -> Tree {
     tree
 }
 
-/// The demands of SARIF 2.1.0 (OASIS, section 3) on the objects that are used here. If the standard
-/// allows no other properties than its own, the list names the properties that are used.
+/// A JSON schema of the SARIF 2.1.0 objects (OASIS, section 3) that `lint` writes. It allows only
+/// the properties that `lint` uses.
 fn required_by_sarif() -> Value {
     let object = |required: &[&str], properties: Value| json!({ "type": "object", "required": required, "properties": properties, "additionalProperties": false });
     let count = json!({ "type": "integer", "minimum": 1 });

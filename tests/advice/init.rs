@@ -157,7 +157,7 @@ fn the_proposed_file_compiles_opens_nothing_and_lints_clean() {
         let grants = judged.unwrap().widening.map(|widening| widening.grants).unwrap_or_default();
         assert!(grants.is_empty(), "{name} opens {grants:?}");
         let (lint, _) = look(&tree, &session("/home/u/proj"));
-        // No rule covers a file with other names, so this one is left to people.
+        // No rule covers a file with several hard links, so this finding is left to the user.
         let is_left = |message: &str| *name == "hard-links-and-links" && message.contains("/id_rsa`");
         let to_mend: Vec<&str> = lint
             .findings
@@ -168,7 +168,7 @@ fn the_proposed_file_compiles_opens_nothing_and_lints_clean() {
             .filter(|message| !is_left(message))
             .collect();
         assert!(to_mend.is_empty(), "{name}: {to_mend:?}\n{text}");
-        assert_eq!(proposed(&tree), text, "{name}: twice the same, and the file itself does not matter");
+        assert_eq!(proposed(&tree), text, "{name}: the existing file does not change the proposal");
     }
 }
 
@@ -182,7 +182,7 @@ fn every_rule_that_is_proposed_says_why() {
     }
 }
 
-/// The secret itself is in no proposal.
+/// No proposal contains a secret.
 #[test]
 fn contents_of_files_are_not_copied() {
     for (name, entries, is_tracked) in PROJECTS {

@@ -26,7 +26,7 @@ fn tree<const N: usize>(entries: [&str; N]) -> Tree {
     tree
 }
 
-/// Compiles without a mistake and looks at the policy.
+/// Compiles the policy without a mistake, and lints it.
 #[track_caller]
 fn look(tree: &Tree, session: &Session) -> (Lint, Compiled) {
     let (compiled, said) = tree.compile_as(session, &Request::default());

@@ -9,7 +9,7 @@ fn an_empty_project_has_no_findings() {
     assert_eq!(found_in([], "[filesystem]\npresets = ['@lint/all', '@git-strict']\n"), NOTHING);
 }
 
-/// Paths that presets name and the host lacks are not reported, not even in a home that is in use.
+/// `lint` does not report paths of presets that are missing on the host.
 // SPEC N2
 #[test]
 fn rules_of_built_in_presets_that_match_nothing_are_no_findings() {
@@ -34,7 +34,7 @@ fn a_rule_that_wins_at_one_path_is_not_shadowed() {
     assert_eq!(codes(entries, text), ["warning shadowed-rule"]);
 }
 
-/// Without the injection the rule decides.
+/// Without the injection, the rule decides the access of the path.
 // SPEC N2
 #[test]
 fn a_rule_under_an_injection_is_no_finding() {
@@ -64,7 +64,7 @@ fn files_for_many_projects_are_not_blamed_for_this_one() {
     assert!(found.iter().all(|found| found.starts_with("note ")), "{found:?}");
 }
 
-/// Without it something else would hold there, although its mount is dropped.
+/// Without this rule another rule decides, so it is needed although its mount is dropped.
 // SPEC N2
 #[test]
 fn a_rule_that_beats_another_is_not_redundant() {
@@ -73,8 +73,8 @@ fn a_rule_that_beats_another_is_not_redundant() {
     assert_eq!(codes(entries, "[filesystem]\nro = ['~/.config']\n"), ["note redundant-rule"]);
 }
 
-/// A preset's `ro` opens nothing (SPEC P12), so hiding what it names in a hidden folder changes
-/// nothing, and showing it there does.
+/// A preset's `ro` opens nothing (SPEC P12). So in a hidden folder, a rule that hides a path of the
+/// preset changes nothing, and a rule that shows the path does.
 // SPEC N2
 #[test]
 fn a_preset_that_only_tightens_makes_no_rule_shadowed_or_needed() {
@@ -94,7 +94,8 @@ fn a_socket_that_is_shown_is_not_redundant() {
     assert_eq!(codes([], "sockets = ['~/agent.sock']\n"), ["note unused-rule"]);
 }
 
-/// `x/a/b` is read-only with `x/a`, but the rule keeps `x` in its place, and the glob does not.
+/// The glob already makes `x/a/b` read-only, but only the exact rule keeps the command from
+/// renaming `x`.
 // SPEC N2
 #[test]
 fn a_rule_that_keeps_folders_in_their_place_is_not_redundant() {
@@ -124,7 +125,7 @@ fn missing_paths_are_told_apart_by_what_follows() {
 #[test]
 fn names_that_read_as_patterns_are_told_apart() {
     let entries = ["home/u/proj/app/[id]/page.tsx", "home/u/proj/app/i/page.tsx"];
-    // Taken as the name, and nothing else matches.
+    // No path has this name, and the pattern matches nothing.
     assert_eq!(codes(entries, "[filesystem]\nro = ['app/[xy]']\n"), ["note unused-rule"]);
     assert_eq!(codes(["home/u/proj/app/[id]/p"], "[filesystem]\nro = ['app/[id]']\n"), ["note glob-as-name"]);
     assert_eq!(codes(entries, "[filesystem]\nro = ['app/[id]']\n"), ["warning ambiguous-pattern"]);
@@ -133,12 +134,12 @@ fn names_that_read_as_patterns_are_told_apart() {
     assert_eq!(codes(entries, "[filesystem]\nro = ['app/\\[id\\]/*.tsx', 'app/i/p*']\n"), NOTHING);
 }
 
-/// `replaceable-link` says at once what a user named; here are patterns and presets as well.
+/// A run reports `replaceable-link` only for exact paths, and `lint` also for patterns and presets.
 // SPEC N5
 #[test]
 fn a_protection_that_hangs_on_a_link_is_found_for_presets_and_patterns() {
     let dotfiles = ["home/u/dotfiles/settings.json", "home/u/.claude/settings.json -> ../dotfiles/settings.json"];
-    // A file that is read-only anyway loses only its private copy.
+    // The target is read-only anyway, so the link costs only the private copy.
     assert_eq!(codes(dotfiles, ""), ["warning private-unavailable"]);
     let opened = codes(dotfiles, "[filesystem]\nrw = ['~/dotfiles']\n");
     assert_eq!(opened, ["warning private-unavailable", "warning replaceable-link"], "by a preset");

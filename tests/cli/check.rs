@@ -65,7 +65,7 @@ fn assert_fields(object: &Value) {
     assert_eq!(fields, BTreeSet::from(documented), "{object}");
     assert_eq!((&object["severity"], &object["file"]), (&"error".into(), &".agent-sandbox.toml".into()));
     let number = |field: &str| object[field].as_u64().unwrap();
-    // The place is exactly what was written there.
+    // The position marks exactly the mistaken text.
     let line = MISTAKES.lines().nth(number("line") as usize - 1).unwrap();
     let marked: String = line
         .chars()
@@ -111,8 +111,7 @@ fn a_good_file_is_named() {
     assert_eq!((both.code, both.err.as_str(), both.out), (Some(0), "", expected));
 }
 
-/// The file is compiled for its own folder: relative paths start there, and messages name it
-/// relative to it.
+/// The file is compiled for the project in its own folder, and its relative paths start there.
 #[test]
 fn a_named_file_is_checked_from_anywhere() {
     let place = Place::in_tmp();
@@ -142,7 +141,7 @@ fn a_named_file_must_exist() {
     }
 }
 
-/// A mistake is pointed to as the caller would open the file.
+/// A diagnostic names the file by its path from the caller's directory.
 #[test]
 fn a_named_file_is_shown_from_where_the_caller_is() {
     let place = Place::in_tmp();
@@ -239,7 +238,7 @@ fn the_schema_in_the_tree_is_the_one_that_is_printed() {
     assert_eq!(ran(["schema"]).out, ran(["schema", "config"]).out);
 }
 
-/// An answer in JSON is what its schema says.
+/// Asserts that an answer in JSON fits its schema.
 #[track_caller]
 pub fn assert_fits(what: &str, answer: &Value) {
     let schema: Value = serde_json::from_str(&ran(["schema", what]).out).unwrap();

@@ -1,9 +1,10 @@
-//! Colours on both streams: asked for, refused, and left to us.
+//! Colours on both streams: with `always`, with `never`, and by default.
 
 use crate::Ran;
 use crate::support::{Place, binary};
 
-/// One that writes to both streams: the answer for one path, and why the other cannot be looked at.
+/// Runs `explain`, which writes an answer to standard output, and an error about the empty path to
+/// standard error.
 fn explained(flags: &[&str], no_color: Option<&str>) -> Ran {
     let place = Place::in_tmp();
     place.write("home/code/project/a", "");
@@ -57,12 +58,12 @@ fn on_a_terminal(flags: &[&str], no_color: Option<&str>) -> String {
 #[test]
 fn a_terminal_gets_colours_unless_the_user_disables_them() {
     assert!(has_color(&on_a_terminal(&[], None)));
-    assert!(has_color(&on_a_terminal(&[], Some(""))), "an empty variable says nothing");
+    assert!(has_color(&on_a_terminal(&[], Some(""))), "an empty variable counts as unset");
     assert!(!has_color(&on_a_terminal(&[], Some("1"))));
     assert!(!has_color(&on_a_terminal(&["--color=never"], None)));
 }
 
-/// Also of help and of mistakes, which are shown before the words are understood.
+/// Help and usage errors obey the flag although they end the parsing of the arguments.
 // SPEC K2
 #[test]
 fn help_and_mistakes_obey_the_color_flag() {

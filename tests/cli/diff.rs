@@ -75,14 +75,14 @@ fn the_exit_code_tells_widening_alone_and_on_request() {
     assert_eq!(code(&["diff", "--exit-code", "--json", ".agent-sandbox.toml", "../../more.toml"]), Some(1));
     let same = run(&place, ["diff", "--exit-code", ".agent-sandbox.toml"]);
     assert_eq!((same.code, same.out.as_str()), (Some(0), "0 widened, 0 narrowed\n"));
-    // The flags of a policy count for both, so settings that they decide do not differ.
+    // Flags of the policy apply to both operands, so the settings that they decide do not differ.
     assert_eq!(code(&["--network=false", "diff", "--exit-code", ".agent-sandbox.toml", "../../more.toml"]), Some(0));
     for flags in [["--config", "x"].as_slice(), &["--no-project-config"], &["--exec"], &["--no-guard"]] {
         assert_eq!(run(&place, flags.iter().chain(&["diff", "/dev/null"])).code, Some(2), "{flags:?}");
     }
 }
 
-/// Relative paths mean the project's folder, wherever the text comes from.
+/// Relative paths start at the project's folder, wherever the text comes from.
 // SPEC F1, F2
 #[test]
 fn diff_reads_every_form_of_an_operand_as_the_project_file() {
@@ -131,15 +131,15 @@ fn a_diff_that_fails_names_the_operand_and_the_reason() {
     let allowed = run(&place, ["diff", "--allow-missing", "git:HEAD"]);
     assert_eq!(allowed.code, Some(0));
     assert!(allowed.out.contains("note: there is no `.agent-sandbox.toml` at `git:HEAD`"), "{}", allowed.out);
-    // Not the same as a revision without the file, which would mean a policy without a project
-    // file.
+    // An unreadable revision is an error. A revision without the file stands for a policy without a
+    // project file.
     says(&["diff", "--allow-missing", "git:^HEAD"], "no-comparison", "cannot read the files of `git:^HEAD`");
     let bare = self::place();
     let ran = run(&bare, ["diff", "git:HEAD"]);
     assert!(ran.err.contains("no repository"), "{}", ran.err);
 }
 
-/// A cloned repository chooses its own settings, and what a project holds.
+/// A cloned repository chooses its settings and files, and none of them may run a program.
 // SPEC F3
 #[test]
 fn no_program_of_the_repository_is_run() {
@@ -156,7 +156,7 @@ fn no_program_of_the_repository_is_run() {
     }
     git(&place, &["config", "core.hooksPath", "hooks"]);
     place.write("home/code/project/.gitattributes", "* diff=x filter=x\n");
-    // A partial clone that lacks the file would be filled by a program.
+    // In a partial clone, git would run a program to fetch the missing file.
     for (key, value) in [
         ("core.repositoryformatversion", "1"),
         ("extensions.partialClone", "origin"),
@@ -183,7 +183,7 @@ fn no_program_of_the_repository_is_run() {
     let lacking = diff();
     assert!(lacking.err.contains("the repository lacks its content"), "{}{}", lacking.out, lacking.err);
     assert!(!mark.exists());
-    // The control, without our precautions: the planted program does run.
+    // The control: git without our precautions runs the planted program.
     let _ = place.command("git").args(["cat-file", "blob", &blob]).output().unwrap();
     assert!(mark.exists(), "the control ran nothing");
 }
@@ -231,8 +231,8 @@ fn comparing_changes_nothing() {
     assert_eq!(listed(), before);
 }
 
-/// The file of the root counts, wherever in the project somebody starts, and wherever in a
-/// repository the project is.
+/// `git:HEAD` means the file in the project's root, whatever the working directory is, and wherever
+/// in the repository the project is.
 #[test]
 fn a_revision_is_that_of_the_projects_own_file() {
     let place = Place::in_tmp();
@@ -248,14 +248,14 @@ fn a_revision_is_that_of_the_projects_own_file() {
         let ran = run(&place, words);
         assert!(ran.out.ends_with("\n1 widened, 1 narrowed\n"), "{words:?}: {}{}", ran.out, ran.err);
     }
-    // The caller's own variables lead nowhere else: a hook has them set.
+    // git sets GIT_DIR for hooks, and agent-sandbox must ignore it.
     let output = place.agent_sandbox().env("GIT_DIR", "/nowhere").args(["diff", "git:HEAD"]).output().unwrap();
     assert_eq!(Ran::of(&output).code, Some(0), "{}", stderr(&output));
     let debug = run(&place, ["--debug", "diff", "git:HEAD"]).err;
     assert!(debug.contains("OLD:\n") && debug.contains("\nNEW:\n"), "{debug}");
 }
 
-/// Where nothing is a project, no git can be trusted not to be a part of it.
+/// If `/` or `/usr` were the project, git itself would be one of its files.
 #[test]
 fn a_revision_of_the_whole_system_is_refused_as_too_broad() {
     let place = place();

@@ -27,12 +27,12 @@ fn text(output: &[u8]) -> &str {
     std::str::from_utf8(output).unwrap()
 }
 
-/// The tests cannot change the user of their own process.
+/// A place of the user of this process, which the tests cannot change.
 fn own_place() -> Place {
     if rustix::process::getuid().is_root() { Place::root_in_tmp() } else { Place::in_tmp() }
 }
 
-/// Builds the example. cargo builds it beside all tests, but not beside one suite.
+/// Builds the example, which `cargo test --test cli` alone does not build.
 fn example() -> PathBuf {
     let target = binary().ancestors().nth(2).unwrap().to_owned();
     let mut cargo = Command::new(env!("CARGO"));
@@ -78,14 +78,14 @@ fn an_embedded_run_has_the_guard_and_the_rules_of_the_program() {
     assert_eq!(text(&outcome.stderr), "heard\n");
 }
 
-/// An open directory would be a way out.
+/// An inherited directory would lead out of the sandbox.
 #[test]
 fn an_embedded_run_inherits_no_descriptor() {
     let place = own_place();
-    // Unlike a file that Rust opens, a duplicate is inherited.
+    // A duplicate lacks CLOEXEC, which Rust sets on the files that it opens.
     let held: Vec<_> = (0..4).map(|_| rustix::io::dup(fs::File::open("/").unwrap()).unwrap()).collect();
     let outcome = run(&sandbox(&place).compile().unwrap(), "ls /proc/self/fd");
-    assert_eq!(text(&outcome.stdout), "0\n1\n2\n3\n", "the standard ones, and the one that lists them");
+    assert_eq!(text(&outcome.stdout), "0\n1\n2\n3\n", "the standard streams, and the descriptor of `ls`");
     drop(held);
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn checked(what: &str, ran: &Ran) -> Value {
     value
 }
 
-/// Everything below a place, with its mode and what it holds.
+/// All paths below a place, each with its mode and content.
 pub(crate) fn everything(place: &Place) -> Vec<(PathBuf, u32, Option<Vec<u8>>)> {
     let mut found = Vec::new();
     let mut folders = vec![place.path().to_owned()];
@@ -125,7 +125,7 @@ fn explain_reports_unreadable_paths_and_explains_the_rest() {
         assert!(ran.err.contains(said), "{}", ran.err);
         assert!(ran.out.starts_with("file: rw "), "{}", ran.out);
     }
-    // The folder itself can be asked about.
+    // An unreadable folder itself can be explained.
     assert_eq!(access(&place, &["explain", "--json", "~/closed"]), "ro");
     fs::set_permissions(place.home().join("closed"), fs::Permissions::from_mode(0o700)).unwrap();
 }

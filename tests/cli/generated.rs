@@ -1,5 +1,4 @@
-//! Completions and manual pages say what the help says: all of it, for every subcommand that is for
-//! people.
+//! Completions and manual pages name all flags of the help, for every subcommand that it lists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,7 +32,7 @@ fn completions(shell: &str) -> String {
     ran.out
 }
 
-/// The completions of bash for `words`, of which the last is not finished.
+/// The completions that bash offers for `words`, of which the last is unfinished.
 fn bash_offers(place: &Place, words: &[&str]) -> BTreeSet<String> {
     // As bash does it: the function that `complete -p` names is called with the command, the last
     // word and the one before.
@@ -69,7 +68,7 @@ fn bash_completes_subcommands_flags_and_values() {
     for subcommand in subcommands() {
         assert!(bash_offers(&place, &[&subcommand, "--"]).is_superset(&flags(&[&subcommand])), "{subcommand}");
     }
-    assert!(!bash_offers(&place, &[""]).iter().any(|word| word.starts_with("__")), "words for other programs");
+    assert!(!bash_offers(&place, &[""]).iter().any(|word| word.starts_with("__")), "an internal subcommand");
 }
 
 // SPEC K1
@@ -101,7 +100,7 @@ fn completions_of_an_unknown_shell_are_a_mistake() {
     }
 }
 
-/// A page as it can be read: without fonts, and without the marks that keep a dash a dash.
+/// A page without the escapes of fonts and dashes.
 fn readable(page: &str) -> String {
     page.replace("\\fB", "").replace("\\fI", "").replace("\\fR", "").replace("\\-", "-")
 }
@@ -127,11 +126,10 @@ fn every_subcommand_has_a_page_that_names_its_flags() {
     for flag in flags(&[]) {
         assert!(program.contains(&flag), "{flag}");
     }
-    assert!(!program.contains("__"), "words for other programs");
+    assert!(!program.contains("__"), "an internal subcommand");
 }
 
-/// Text that a formatter could misread: letters that depend on the locale, and requests that do not
-/// exist.
+/// A page holds nothing that a formatter could misread: only ASCII, and only known requests.
 // SPEC K1
 #[test]
 fn pages_are_plain_for_every_formatter() {

@@ -77,7 +77,7 @@ fn a_home_is_no_project() {
     assert!(!home.join(FILE).exists());
 }
 
-/// Mistakes in other files are for `check`.
+/// `init` leaves mistakes in other files to `check`.
 #[test]
 fn a_broken_file_of_the_user_is_no_obstacle() {
     let place = Place::in_tmp();

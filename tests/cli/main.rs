@@ -62,9 +62,9 @@ fn run<W: AsRef<OsStr>>(place: &Place, words: impl IntoIterator<Item = W>) -> Ra
 }
 
 /// Runs a comparison of several runs. Each run hides the services that listen on this machine at
-/// that moment, so a comparison during which a service came or went is done again.
+/// that moment, so the comparison is repeated if a service came or went meanwhile.
 fn undisturbed(compare: impl Fn()) {
-    // This only turns a hang into a failure.
+    // The deadline only turns a hang into a failure.
     let deadline = Instant::now() + Duration::from_secs(120);
     while Instant::now() < deadline {
         let before = services();

@@ -54,7 +54,7 @@ fn after_the_separator_a_subcommand_is_a_command() {
     };
     assert_eq!(run(&["--", "check", "-h"]), "ran -h\n");
     assert_eq!(run(&["-q", "--", "check"]), "ran \n");
-    assert!(run(&["check"]).starts_with("ok: "), "without the separator it is ours");
+    assert!(run(&["check"]).starts_with("ok: "), "without the separator it is a subcommand");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn debug_prints_every_merged_setting_with_its_origin() {
     }
 }
 
-/// Where tools read standard error, every line of it is an object.
+/// With `--message-format=json`, each line of standard error is a JSON object.
 #[test]
 fn debug_output_is_json_when_messages_are_json() {
     undisturbed(|| {
@@ -179,7 +179,7 @@ fn debug_output_is_json_when_messages_are_json() {
         place.write("home/code/project/a[b]", "");
         place.write("home/code/project/ab", "");
         for words in [["--ro", "a[b]", "--", "true"], ["--ro", "a[b]", "check", "--debug"]] {
-            // The first run would create folders for programs of this machine.
+            // With `@caches`, only the first run would create caches of this machine's programs.
             let words = ["--preset", "!caches"].into_iter().chain(words);
             let said = run(&place, ["--debug", "--message-format=json"].into_iter().chain(words.clone()));
             assert_eq!(said.code, Some(0), "{}", said.err);
@@ -193,7 +193,7 @@ fn debug_output_is_json_when_messages_are_json() {
     });
 }
 
-/// Every flag, as it is written before a word that we take for a subcommand.
+/// Every flag, as it is written before a subcommand.
 const FLAGS: [&[&str]; 19] = [
     &["--config", "x.toml"],
     &["--no-project-config"],
@@ -219,7 +219,7 @@ const FLAGS: [&[&str]; 19] = [
 const OF_THE_POLICY: usize = 12;
 const CHOOSING_THE_FILE: usize = 2;
 
-/// A flag of a run before a subcommand is a mistake, not something to leave out in silence.
+/// A flag of a run before a subcommand is a mistake: it is not ignored.
 #[test]
 fn flags_of_a_run_do_not_go_with_a_subcommand() {
     let place = Place::in_tmp();
@@ -251,8 +251,8 @@ fn flags_of_a_run_do_not_go_with_a_subcommand() {
     }
 }
 
-/// The flags above that each subcommand takes, before it or after it. All others are a mistake,
-/// which is found before anything is done.
+/// Each subcommand takes the listed flags, before it or after it. All others are a mistake, which
+/// is found before the subcommand does anything.
 #[test]
 fn each_subcommand_takes_the_flags_that_mean_something_to_it() {
     let policy: Vec<&str> = FLAGS[..OF_THE_POLICY].iter().map(|flag| flag[0]).collect();
@@ -280,7 +280,7 @@ fn each_subcommand_takes_the_flags_that_mean_something_to_it() {
     }
 }
 
-/// The list above is all there is: a new flag needs a decision.
+/// Each flag of the help must be in [`FLAGS`] or in `everywhere`.
 #[test]
 fn every_flag_is_tried_before_a_subcommand() {
     let help = ran(["--help"]).out;
@@ -327,7 +327,7 @@ fn flags_before_and_behind_a_subcommand_count_together() {
     assert!(paths.iter().any(|node| node["path"] == "/etc/hostname" && node["access"] == "exclude"));
 }
 
-/// A mistake in one place is also a mistake in two places.
+/// Flags that exclude each other are a mistake also on different sides of the subcommand.
 #[test]
 fn flags_before_and_behind_a_subcommand_may_not_contradict() {
     for (words, said) in [

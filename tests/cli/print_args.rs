@@ -16,14 +16,15 @@ const AWKWARD: [&str; 5] = ["printf", "%s|", "two words", "it's\n", "a\\b"];
 
 const GUARD: [&str; 2] = ["/run/agent-sandbox/guard", "__guard"];
 
-/// With the guard, and on bwrap alone.
+/// The flags of a run with the guard, and of one without it.
 const STAGES: [&[&str]; 2] = [&[], &["--no-guard"]];
 
 fn print(place: &Place, stages: &[&str], form: &str) -> String {
     let flags =
         ["--preset", "!autorun", "--preset", "!caches", "--exclude", "it's [hidden]", "--rw", "made\nup", form, "--"];
     let ran = run(place, stages.iter().copied().chain(flags).chain(AWKWARD));
-    // Without the guard bwrap reads a filter from a file descriptor, and Landlock needs a process.
+    // Without the guard, bwrap reads the filter from a file descriptor, and only a process can
+    // apply Landlock before bwrap starts.
     let carries_all = ["--print-args=json", "--print-args=annotated"].contains(&form) || stages.is_empty();
     let is_shell = !["--print-args=lines", "--print-args=nul"].contains(&form);
     let expected: &[&str] = if carries_all || is_shell && !has_landlock(place) { &[] } else { &["incomplete-form"] };
@@ -31,7 +32,7 @@ fn print(place: &Place, stages: &[&str], form: &str) -> String {
     ran.out
 }
 
-/// Whether a run on bwrap alone does something that no script can do.
+/// Whether a run without the guard applies Landlock, which no script can do.
 fn has_landlock(place: &Place) -> bool {
     let json: Value = serde_json::from_str(&run(place, ["--no-guard", "--print-args=json"]).out).unwrap();
     json["landlock"] == true
@@ -123,7 +124,7 @@ fn the_default_form_is_one_bwrap_command_with_an_operation_on_each_line() {
     assert!(!printed.lines().skip(first).any(|line| line.starts_with('#')), "{printed}");
 }
 
-/// A home as people have it: two agents, keys, and ten other secrets.
+/// A typical home: two agents, keys, and ten other secrets.
 // SPEC S15
 #[test]
 fn the_default_form_of_an_ordinary_project_fits_a_screen() {
@@ -151,7 +152,7 @@ fn the_default_form_of_an_ordinary_project_fits_a_screen() {
     place.write("home/code/project/.agent-sandbox.toml", toml);
     assert!(place.command("git").args(["init", "-q", "."]).status().unwrap().success());
     place.give_away();
-    // Package managers of this machine would add their caches.
+    // Other package managers of this machine on PATH would add their caches.
     let programs = place.home().join("bin");
     fs::create_dir(&programs).unwrap();
     for name in ["bwrap", "npm"] {
@@ -177,7 +178,7 @@ fn the_default_form_unsets_what_a_run_takes_away() {
     place.write("home/.config/agent-sandbox/config.toml", "[env]\nunset = [\"GONE_*\"]\n");
     let mut command = place.agent_sandbox();
     command.envs([("GONE_A", "secret"), ("GONE_B", "secret"), ("KEPT", "x")]);
-    // A pasted command needs the placeholders of a run.
+    // A pasted command creates no placeholders, which `@caches` may need.
     let printed = command.args(["--preset", "!caches", "--print-args", "--", "env"]).output().unwrap();
     let printed = String::from_utf8(printed.stdout).unwrap();
     assert!(printed.contains(" --unsetenv GONE_A --unsetenv GONE_B \\\n"), "{printed}");
@@ -301,8 +302,8 @@ fn printing_needs_no_command_and_writes_contents_alone() {
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
     };
     assert_eq!(names(&state), ["mounts"]);
-    // The plan, the README, and the empty file that stands for `.netrc`. A service of the machine
-    // may add the mask.
+    // The plan, the README, and the empty file that replaces `.netrc`. A socket of this machine
+    // may add the file that masks it.
     assert_eq!(names(&state.join("mounts")).iter().filter(|name| name.len() == 64).count(), 3);
     assert_eq!(run(&place, ["true"]).code, Some(0));
     assert!(made.is_dir());
@@ -337,7 +338,7 @@ fn without_a_state_folder_contents_are_file_descriptors() {
     assert_eq!(crate::Ran::of(&output).out, "hidden\n");
 }
 
-/// A POSIX shell opens file descriptors of one digit.
+/// A POSIX shell redirects only file descriptors of one digit.
 #[test]
 fn a_script_with_many_contents_and_no_state_folder_needs_bash() {
     let place = Place::in_tmp();
@@ -352,7 +353,7 @@ fn a_script_with_many_contents_and_no_state_folder_needs_bash() {
     assert_eq!(crate::Ran::of(&output).out, "a=b\n");
 }
 
-/// The guard compares the mounts of a pasted command, too.
+/// The guard also compares the mounts of a pasted command with its plan.
 // SPEC C1
 #[test]
 fn a_pasted_command_without_its_plan_starts_nothing() {
@@ -368,7 +369,7 @@ fn a_pasted_command_without_its_plan_starts_nothing() {
         "{}",
         refused.err
     );
-    // A mount that is left out is missed.
+    // The guard notices a mount that was removed from the command.
     place.write("home/code/project/secret", "secret");
     let printed = run(
         &place,
@@ -399,7 +400,7 @@ fn a_command_that_does_not_exist_can_still_be_printed() {
     assert!(ran.out.ends_with(" -- no-such-command\n"), "{}", ran.out);
 }
 
-/// Directories to create need their mode, parents included.
+/// The script also creates directories, and their parents, with the mode that a run gives them.
 #[test]
 fn the_printed_script_does_what_a_run_does() {
     undisturbed(|| {
@@ -432,7 +433,7 @@ fn the_printed_script_does_what_a_run_does() {
     });
 }
 
-/// A directory that cannot be created keeps a run from starting, and also the script.
+/// If a directory cannot be created, neither a run nor the script starts the command.
 #[test]
 fn the_printed_script_starts_nothing_without_its_directories() {
     let place = Place::in_tmp();
@@ -447,7 +448,7 @@ fn the_printed_script_starts_nothing_without_its_directories() {
     assert!(!status.success() && !place.project().join("started").exists());
 }
 
-/// The arguments alone are not everything.
+/// `lines` and `nul` print only arguments, and warn if a run without the guard needs more.
 // SPEC S15
 #[test]
 fn forms_of_arguments_alone_say_what_else_is_needed() {
@@ -459,7 +460,7 @@ fn forms_of_arguments_alone_say_what_else_is_needed() {
         assert_eq!(
             run(&place, ["--preset", "!autorun", "--preset", "!caches", &flag]).err,
             "",
-            "the arguments name all contents"
+            "the arguments name files with all contents"
         );
         let warned = run(&place, ["--no-guard", "--preset", "!autorun", "--preset", "!caches", &flag]);
         assert_eq!((warned.code, warned.codes()), (Some(0), vec!["incomplete-form"]));
@@ -476,7 +477,8 @@ fn forms_of_arguments_alone_say_what_else_is_needed() {
     }
 }
 
-/// The guard confines itself. Without a guard the process is confined before it becomes bwrap.
+/// The guard applies Landlock. Without it, agent-sandbox does so before it becomes bwrap, and a
+/// script cannot.
 #[test]
 fn a_script_without_the_guard_says_what_it_cannot_do() {
     let place = Place::in_tmp();
@@ -485,7 +487,7 @@ fn a_script_without_the_guard_says_what_it_cannot_do() {
     assert_eq!((warned.code, warned.codes()), (Some(0), expected));
 }
 
-/// Names and reasons, and the values that are in the policy's file; never a value of the caller.
+/// The output has names, reasons, and values of the policy's file, but no value of the caller.
 #[test]
 fn the_environment_is_printed_with_its_reasons() {
     let place = Place::in_tmp();
@@ -526,7 +528,7 @@ const ESCAPED: &str = r"/.env.\n  --ro-bind fake fake  # ro: forged\x1b[31m \xff
 fn a_file_name_cannot_forge_annotated_or_debug_output() {
     for (stages, guard) in STAGES.into_iter().zip([true, false]) {
         let place = Place::in_tmp();
-        // Names are in the list of what git leaves alone, too.
+        // In a repository, the copy of `info/exclude` also holds the names.
         assert!(place.command("git").args(["init", "-q", "."]).status().unwrap().success());
         let name = OsString::from_vec(FORGED.to_vec());
         for name in [&name, &OsString::from(".env.\u{9b}31m\u{7f}\u{202e}")] {
@@ -549,13 +551,13 @@ fn a_file_name_cannot_forge_annotated_or_debug_output() {
             let command = format!("-- echo $'{}", &ESCAPED[1..]);
             assert!(text.lines().any(|line| line.starts_with(start) && line.contains(&command)), "{text}");
         }
-        // The form for programs is the executed one.
+        // The form for programs prints the bytes unchanged.
         let raw = place.agent_sandbox().args(stages).arg("--print-args=nul").arg(&name).output().unwrap();
         assert!(raw.stdout.windows(4).any(|at| at == b"\x1b[31"), "{}", String::from_utf8_lossy(&raw.stdout));
     }
 }
 
-/// JSON is read by people, too. Programs read the same names from it.
+/// People read JSON, too, so it escapes control characters. Programs read the same names from it.
 // SPEC S15
 #[test]
 fn no_form_of_json_drives_a_terminal_or_misleads_a_reader() {
@@ -605,7 +607,7 @@ fn bash_reads_an_escaped_argument_back_unchanged() {
     }
 }
 
-/// The script creates and removes placeholders as a run does; data passes as documents.
+/// The script creates and removes placeholders as a run does, and passes data as here-documents.
 #[test]
 fn the_printed_script_creates_and_removes_placeholders() {
     undisturbed(|| {

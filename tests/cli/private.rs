@@ -53,7 +53,7 @@ fn copies_are_listed_shown_and_forgotten() {
     assert_eq!(run(&place, ["--", "cat", file]).out, "{\"x\": 1}", "the next run starts with the host's file");
 }
 
-/// Also those of a project that is gone, and those whose notes are damaged.
+/// This includes copies of a project that is gone, and copies whose notes are damaged.
 // SPEC Q10
 #[test]
 fn everything_that_is_stored_can_be_listed_and_dropped_from_elsewhere() {

@@ -1,4 +1,4 @@
-//! Streams that are closed, full, or gone: no panic, and an exit code that is true.
+//! Streams that are closed or full cause no panic, and the exit code is correct.
 
 use std::fs::OpenOptions;
 
@@ -53,7 +53,7 @@ fn an_error_that_cannot_be_printed_still_has_its_exit_code() {
     assert_eq!(usage.code(), Some(2));
 }
 
-/// A result that was not written must not look like one that was.
+/// A run that could not write its result must not look like a success.
 #[test]
 fn a_full_disk_is_a_failure_with_a_reason() {
     let place = Place::in_tmp();

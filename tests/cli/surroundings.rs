@@ -25,7 +25,7 @@ fn without_a_home_nothing_runs() {
     }
 }
 
-/// Starts in a directory that is removed before the binary looks.
+/// Starts the binary in a directory that was just removed.
 fn in_a_deleted_directory(place: &Place, words: &[&OsStr]) -> Ran {
     let mut command = place.command("sh");
     command.args(["-c", "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" \"$@\""]).arg(binary()).args(words);
@@ -123,7 +123,7 @@ fn a_working_directory_reached_through_a_symlink_is_the_one_behind_it() {
     assert_eq!(ran.out, format!("{}\n", fs::canonicalize(place.project()).unwrap().display()));
 }
 
-/// `link` leads to a folder elsewhere, so `link/..` is what that folder lies in.
+/// `link` points to a folder outside of the project, so `link/..` is the parent of that folder.
 fn with_a_link() -> Place {
     let place = Place::in_tmp();
     std::os::unix::fs::symlink("../other/inner", place.project().join("link")).unwrap();
@@ -141,7 +141,7 @@ fn another_directory_is_followed_as_the_kernel_does() {
     let other = fs::canonicalize(place.home()).unwrap().join("code/other");
     assert_eq!(pwd(["-C", "link/.."]).out, format!("{}\n", other.display()));
     assert_eq!(pwd(["-C", "link/../sub"]).out, format!("{}/sub\n", other.display()));
-    // By its spelling it would be a folder that exists.
+    // Without following the link, the path would lead to an existing folder.
     let absent = pwd(["-C", "link/../only-here"]);
     assert_eq!((absent.code, absent.codes(), absent.out.as_str()), (Some(125), vec!["invalid-cwd"], ""));
     assert!(absent.err.contains("the working directory `link/../only-here` does not exist"), "{}", absent.err);
@@ -181,7 +181,7 @@ fn a_command_is_followed_as_the_kernel_does() {
     assert_eq!(run_with("link/..", "only-here"), absent);
 }
 
-/// A caller that gives a flag relies on it.
+/// A caller that gives a flag relies on its effect.
 // SPEC M1
 #[test]
 fn a_flag_that_does_nothing_is_pointed_out_once() {
@@ -199,13 +199,12 @@ fn a_flag_that_does_nothing_is_pointed_out_once() {
         assert!(err.starts_with("warning[unused-rule]: `secrts` does not exist, so nothing is protected\n"), "{err}");
         assert_eq!(err.matches("unused-rule").count(), 1, "{err}");
     }
-    // Not every project has what a pattern is for.
+    // A pattern may match nothing in this project, so this is only a note.
     let pattern = said(&["--exclude", "**/*.none", "--", "true"]);
     assert!(pattern.starts_with("note[unused-rule]: `**/*.none` matches nothing here\n"), "{pattern}");
-    // A path that the command can create itself need not exist, and one finding about a rule is
-    // enough.
+    // The command can create `made-inside`, and `there` exists: neither is a finding.
     assert_eq!(said(&["--rw", "made-inside", "--exclude", "there", "--", "true"]), "");
-    // If the command cannot make the folder, it would only find a read-only file system.
+    // The command cannot create this folder: its parent is read-only.
     let closed = said(&["--rw", "../elsewhere", "--", "true"]);
     assert!(
         closed.starts_with("warning[unused-rule]: `../elsewhere` does not exist, so nothing is opened\n"),

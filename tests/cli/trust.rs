@@ -36,7 +36,7 @@ fn trust_shows_what_it_records() {
     let fields: Vec<&String> = record.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["file", "grants", "sha256", "version"]);
     assert_eq!(run(&place, ["--", "cat", ".env"]).out, "SECRET=1");
-    // A consent in force needs no second answer.
+    // `trust` does not ask again for a consent that is in force.
     let again = run(&place, ["trust"]);
     assert_eq!((again.code, again.err.as_str()), (Some(0), ""));
     let said = "you have agreed to all that .agent-sandbox.toml opens; `agent-sandbox trust --list` shows it\n";
@@ -78,7 +78,7 @@ fn a_file_with_mistakes_is_not_trusted() {
     assert!(!place.home().join(".local").exists());
 }
 
-/// Commands that start no sandbox warn, and answer all the same.
+/// Commands that start no sandbox warn about the missing consent, and still answer.
 // SPEC T4
 #[test]
 fn audit_forms_warn_where_a_run_is_refused() {
@@ -118,7 +118,7 @@ fn a_long_list_is_cut_for_people_and_whole_for_tools_and_for_trust() {
     assert_eq!(run(&place, ["trust", "--yes"]).out.matches(": read-only → writable (").count(), 25);
 }
 
-/// The command to type leads to the run that was refused: its flags are part of what was refused.
+/// The advised command has the flags of the refused run, because consent covers their effect.
 // SPEC T4
 #[test]
 fn the_command_to_type_makes_the_same_run_start() {
@@ -175,7 +175,7 @@ fn consent_is_taken_back() {
     let none = run(&place, ["trust", "--revoke"]);
     assert_eq!((none.code, none.err.as_str()), (Some(1), ""));
     assert!(none.out.starts_with("there was no consent to ") && none.out.contains(FILE), "{}", none.out);
-    // By the project, by the file, by its folder, and after the file is gone.
+    // Consent is revoked for the project, the file, its folder, and a file that is gone.
     let project = place.project();
     let absolute = place.path().join(FILE);
     for words in
@@ -223,7 +223,7 @@ fn only_records_of_our_own_are_removed() {
         assert!(ran.err.contains("others can write there"), "{}", ran.err);
     }
     assert!(record.exists());
-    // Another folder in its place, through a link.
+    // A link to another folder replaces the folder of the records.
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
     let moved = place.home().join("moved");
     fs::rename(&folder, &moved).unwrap();
@@ -233,7 +233,7 @@ fn only_records_of_our_own_are_removed() {
     assert_eq!(fs::read_dir(&moved).unwrap().count(), 1);
 }
 
-/// It takes the policy flags of a run, but no flag that chooses the file.
+/// `trust` takes the policy flags of a run, but no flag that chooses the file.
 #[test]
 fn trust_takes_the_flags_of_a_policy_but_no_other_file() {
     let place = widening();
@@ -261,7 +261,7 @@ fn a_folder_that_is_not_ours_takes_no_record() {
     assert!(ran.err.contains("others can write there"), "{}", ran.err);
 }
 
-/// A repository could bring the consent along.
+/// Otherwise a repository could contain its own consent.
 // SPEC T7
 #[test]
 fn a_state_folder_in_the_project_holds_no_consent() {

@@ -50,7 +50,7 @@ cases! {
     // SPEC R2
     RepositoryRepaired what_cannot_be_put_back_is_said after(&repository(), "", |tree| {
         fs::rename(tree.real("home/u/proj/.git"), tree.real("home/u/proj/x")).unwrap();
-        // The placeholders are out of reach as well, and that is another matter.
+        // The placeholders in `.git` cannot be reached either, and this test is not about them.
         fs::write(tree.real("home/u/proj/.git"), "").unwrap();
     });
 
@@ -228,7 +228,7 @@ fn said_by(place: &Place, command: &mut Command) -> String {
     stderr(&command.output().unwrap()).replace(place.path().to_str().unwrap(), "/PLACE")
 }
 
-/// An index that has one file with this content.
+/// Writes an index that has one file with this content.
 fn index_of(tree: &Tree, name: &str, content: &str) {
     let id = Sha1::digest(format!("blob {}\0{content}", content.len()));
     let mut index = b"DIRC\0\0\0\x02\0\0\0\x01".to_vec();
@@ -244,7 +244,7 @@ fn index_of(tree: &Tree, name: &str, content: &str) {
     fs::write(tree.real("home/u/proj/.git/index"), index).unwrap();
 }
 
-/// A run that creates what it reports.
+/// A run whose command creates `.envrc`, which the run reports.
 fn creating(place: &Place, said: Stdio) -> String {
     let mut command = place.agent_sandbox();
     let child = command.args(["--", "touch", ".envrc"]).stderr(said).spawn().unwrap();
@@ -256,7 +256,7 @@ fn unshown() -> String {
     let (reader, gone) = std::io::pipe().unwrap();
     drop(reader);
     creating(&place, gone.into());
-    // The announcement alone, with an age that does not change during the test.
+    // A report without findings shows only its announcement, whose age must not change meanwhile.
     let kept = fs::read_dir(place.home().join(REPORTS)).unwrap().next().unwrap().unwrap().path();
     let mut report: Value = serde_json::from_slice(&fs::read(&kept).unwrap()).unwrap();
     report["findings"] = Value::Array(Vec::new());
@@ -281,7 +281,7 @@ fn repository() -> Tree {
     ])
 }
 
-/// A repository with these settings, which the index names.
+/// Creates a repository with these settings, and names it in the index.
 fn plant(tree: &Tree, settings: &str) {
     tree.add("home/u/proj/new/.git/HEAD = ref: refs/heads/main\n");
     tree.add("home/u/proj/new/.git/objects/");
@@ -289,7 +289,7 @@ fn plant(tree: &Tree, settings: &str) {
     write_index(tree, 0o160_000, *b"\0\x03new");
 }
 
-/// An index with one entry: its mode, its flags and its name of three letters.
+/// Writes an index with one entry: its mode, its flags and its name of three letters.
 fn write_index(tree: &Tree, mode: u32, flags_and_name: [u8; 5]) {
     let mut index = b"DIRC\0\0\0\x02\0\0\0\x01".to_vec();
     index.extend([0; 24]);

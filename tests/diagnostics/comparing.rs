@@ -32,7 +32,7 @@ fn at(tree: &Tree, session: &Session, revision: &str) -> String {
     one(source_at(&tree.host(), session, &layers.project, OsStr::new(revision)).unwrap_err())
 }
 
-/// In a real folder: git is no part of a tree in a temporary one.
+/// Runs in a [`Place`], because a [`Tree`] has no git.
 fn in_place(scripts: &[&str], revision: &str) -> String {
     let place = Place::in_tmp();
     for script in scripts {

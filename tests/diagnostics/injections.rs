@@ -122,7 +122,7 @@ fn fifo() -> String {
     compiled(&tree, &Request { inject: vec![("a".into(), "b".into())], ..Request::default() })
 }
 
-/// A project with a file that git tracks, and a repository in it with one, too.
+/// A project with a tracked file, and with a nested repository that has one, too.
 fn tracked(to: &str, is_unclear: bool) -> String {
     let tree = Tree::new(["home/u/proj/CLAUDE.md", "home/u/proj/AGENTS.md"]);
     tree.track("home/u/proj");

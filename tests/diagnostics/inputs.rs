@@ -79,7 +79,7 @@ fn executable(tree: &Tree, path: &str) -> String {
     rendered(&tree.compile_as(&session, &Request::default()).1)
 }
 
-/// With `/home/u/proj/bin` first on PATH.
+/// The error about bwrap with `/home/u/proj/bin` first on PATH.
 fn bwrap(tree: &Tree, cwd: &str, request: &Request) -> String {
     let mut session = session(cwd);
     session.env.insert("PATH".into(), "/home/u/proj/bin:/usr/bin".into());

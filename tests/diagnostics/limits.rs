@@ -129,7 +129,7 @@ fn shown_tmp(text: &str) -> String {
     crate::project_with(["tmp/"], text)
 }
 
-/// The result of looking for the programs of a scope.
+/// The diagnostic of the search for the programs that make a scope.
 fn scope(tree: &Tree, runtime: Option<&str>) -> String {
     tree.add("home/u/proj/.agent-sandbox.toml = [limits]\nmemory = \"4G\"\n");
     write_program(&tree.real("usr/bin/bwrap"), "#!/bin/sh\n");

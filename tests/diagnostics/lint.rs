@@ -43,7 +43,7 @@ fn init(prepare: impl Fn(&Place)) -> String {
     stderr(&output).replace(place.path().to_str().unwrap(), "/place")
 }
 
-/// A folder that no user can write.
+/// Makes the project read-only for its owner.
 fn close(place: &Place) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(place.project(), std::fs::Permissions::from_mode(0o555)).unwrap();
@@ -57,7 +57,7 @@ fn tracked() -> String {
     said(&tree, &session("/home/u/proj"))
 }
 
-/// A file that was changed since it was added.
+/// The findings about a tracked file that was changed since it was added.
 fn changed() -> String {
     let tree = tree(["home/u/proj/.env = A=1\n"]);
     tree.track("home/u/proj");

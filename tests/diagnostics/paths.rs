@@ -1,4 +1,4 @@
-//! Rules that meet the host, and the argv that comes of them.
+//! Rules on a host, and the argv that they result in.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -41,7 +41,7 @@ cases! {
         ["home/u/proj/.git/HEAD = ref: refs/heads/main", "home/u/proj/.git/objects/", "home/u/proj/.git/hooks -> away"],
         "",
     );
-    // A file is where the folder should be.
+    // A file is at the path of the state folder.
     // SPEC M8
     PlaceholderFailed what_cannot_be_noted_cannot_be_blocked project_with(
         ["home/u/.local/state"],
@@ -182,7 +182,7 @@ cases! {
     NoDockerSocket docker_without_a_socket_is_pointed_out project("docker = true\n");
 }
 
-/// As an ordinary user, since nothing is unreadable for root.
+/// Runs as an ordinary user, because root can read every folder.
 fn unreadable_folder() -> String {
     let place = Place::in_tmp();
     place.write("home/code/project/.agent-sandbox.toml", "[filesystem]\nexclude = [\"**/*.pem\"]\n");

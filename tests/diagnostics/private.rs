@@ -76,8 +76,8 @@ cases! {
     );
 }
 
-/// The report after a run that leaves `copy`, while the host's file becomes `meanwhile`, and the
-/// diagnostics of the next start.
+/// The report after a run that leaves `copy`. With `meanwhile`, which then replaces the host's
+/// file, the diagnostics of the next start instead.
 fn after(file: &str, before: &str, meanwhile: Option<&str>, copy: &str) -> String {
     let path = format!("home/u/{file}");
     let tree = tree(["home/u/proj/.git/HEAD = ref: refs/heads/main\n"]);

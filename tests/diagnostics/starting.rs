@@ -1,4 +1,4 @@
-//! The start: who calls, whether this machine can do it, and whether the command is there.
+//! The checks before a start: of the caller, of this machine, and of the command.
 
 use std::ffi::OsString;
 use std::fs;
@@ -196,8 +196,8 @@ fn said_of(tree: &Tree, session: &Session, machine: &Machine) -> String {
     rendered.remove(0)
 }
 
-/// In a user namespace in which no other can be made, as some profiles of AppArmor leave it. With a
-/// bwrap that forbids the guard its namespaces. Without a supervisor there is no second start.
+/// Runs the guard in a user namespace in which it can create no other, as under some AppArmor
+/// profiles: this bwrap disables them. With `--exec` there is no supervisor, so no second start.
 fn without_namespaces() -> String {
     let place = Place::in_tmp();
     write_program(
@@ -268,7 +268,7 @@ fn argv(tree: &Tree, session: &Session, command: &[OsString]) -> (Compiled, Argv
     (compiled, argv)
 }
 
-/// The reason why it does not start.
+/// The reason why the command does not start.
 fn refused(tree: &Tree, session: &Session, command: &[OsString]) -> Diagnostic {
     let (compiled, argv) = argv(tree, session, command);
     launch::ready(&tree.host(), session, &compiled, &argv).unwrap_err()
@@ -310,7 +310,7 @@ fn command(tree: &Tree, name: &str) -> String {
     one(refused(tree, &session, &[name.into()]))
 }
 
-/// By the binary itself, whose bwrap is killed while the command runs.
+/// The output of the binary if its bwrap is killed while the command runs.
 fn killed_bwrap() -> String {
     let place = Place::in_tmp();
     let mut command = place.agent_sandbox();
@@ -324,7 +324,7 @@ fn killed_bwrap() -> String {
     stderr(&child.wait_with_output().unwrap())
 }
 
-/// By the binary itself, which starts it.
+/// The output of the binary if it finds `program` as bwrap.
 fn with_bwrap(program: &str) -> String {
     let place = Place::in_tmp();
     write_program(&place.path().join("bin/bwrap"), program);

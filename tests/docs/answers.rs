@@ -1,4 +1,4 @@
-//! Answers of `explain` and `show` on Ada's machine, which the documents are about.
+//! Answers of `explain` and `show` on Ada's machine, the example of the documents.
 
 use std::ffi::OsString;
 

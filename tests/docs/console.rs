@@ -2,8 +2,7 @@
 //!
 //! A block has one or more examples: a line `$ COMMAND`, and its output. In the output a line `…`
 //! matches any number of lines, and `…` inside a line any text. `sh` blocks show commands without
-//! output. `DOCS_UPDATE=1 cargo test --test docs console` writes the output of blocks that leave
-//! nothing out anew.
+//! output. `DOCS_UPDATE=1 cargo test --test docs console` updates the output of blocks without `…`.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -23,8 +22,8 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 #[derive(Clone, Copy)]
 enum Compare {
     Text,
-    /// Columns are as wide as their widest path, which is another one in a test, and counts depend
-    /// on the machine.
+    /// Ignores the width of columns, which depends on the paths, and counts, which depend on the
+    /// machine.
     Table,
 }
 
@@ -152,7 +151,7 @@ fn careless() -> Place {
     place
 }
 
-/// The warning depends on the program's name alone.
+/// A program called `codex`: the warning depends on the name alone.
 fn with_codex() -> Place {
     let place = Place::outside_tmp();
     write_program(&place.home().join("bin/codex"), "#!/bin/sh\n");
@@ -282,7 +281,7 @@ fn every_scene_and_every_exception_is_in_a_document() {
     }
 }
 
-/// `sh` blocks are for commands alone: output would be compared with nothing.
+/// `sh` blocks are for commands alone, because no test would compare their output.
 #[test]
 fn sh_blocks_show_no_output() {
     for (name, text) in documents() {
@@ -295,7 +294,7 @@ fn sh_blocks_show_no_output() {
     }
 }
 
-/// Each line of the documented answer asks about something that a real run asks about, too.
+/// A real run of `doctor` has a line about each subject that the documents show.
 #[test]
 fn each_documented_line_of_doctor_is_in_a_real_run() {
     let output = Place::in_tmp().agent_sandbox().arg("doctor").output().unwrap();

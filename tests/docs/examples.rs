@@ -13,7 +13,7 @@ use super::markdown::blocks;
 use super::support::{Tree, words};
 use super::{documents, files_in, top};
 
-/// A host on which every rule of the examples has something to apply to.
+/// A host on which every rule of the examples applies to some path.
 const HOST: [&str; 36] = [
     "var/run/docker.sock",
     "home/u/.gitconfig",
@@ -102,7 +102,7 @@ fn just_those_examples_that_need_consent_say_so() {
     assert!(count > 0, "no example opens anything");
 }
 
-/// A rule that is misspelt would apply to nothing, without a diagnostic.
+/// A misspelt rule would apply to nothing, without a diagnostic.
 #[test]
 fn every_rule_of_an_example_applies_to_something() {
     for (name, text) in examples() {
@@ -113,11 +113,11 @@ fn every_rule_of_an_example_applies_to_something() {
     }
 }
 
-/// An example teaches: a comment before the first line, and one at least for every two rules.
+/// An example begins with a comment, and has a comment in each block between empty lines.
 #[test]
 fn every_example_says_why() {
     for (name, text) in examples() {
-        assert!(text.starts_with("# "), "{name} begins with what it is for");
+        assert!(text.starts_with("# "), "{name} must begin with a comment about its purpose");
         let uncommented = text.split("\n\n").filter(|part| !part.contains('#') && !part.trim().starts_with(']'));
         assert_eq!(uncommented.collect::<Vec<_>>(), Vec::<&str>::new(), "{name}: a part without a reason");
     }

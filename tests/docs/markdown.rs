@@ -11,7 +11,7 @@ pub struct Block {
 
 struct Line<'t> {
     text: &'t str,
-    /// The fence above it: its line, and the word after it.
+    /// The opening fence of the block around this line: its line number, and the word after it.
     fence: Option<(usize, &'t str)>,
 }
 

@@ -50,7 +50,7 @@ fn comment_marks(file: &Path) -> Option<&'static str> {
     }
 }
 
-/// All lines that are comments. Commands in a comment are indented, and as long as they have to be.
+/// All lines of comments, except indented commands, which may be longer.
 fn comments() -> Vec<Line> {
     let mut lines = Vec::new();
     for file in sources() {
@@ -89,7 +89,7 @@ fn without_targets(line: &str) -> String {
     parts.fold(first, |text, part| text + "]" + part.split_once(')').map_or("", |(_, rest)| rest))
 }
 
-/// People read these first.
+/// People read these documents first.
 #[test]
 fn the_first_documents_have_at_most_200_lines() {
     for name in ["README.md", "TECHNICAL_STEERING.md"] {

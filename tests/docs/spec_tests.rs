@@ -78,7 +78,7 @@ fn sections(spec: &str) -> Vec<(&str, Vec<&str>)> {
         } else if let Some((name, _)) = line.strip_prefix("- **").and_then(|rest| rest.split_once("**"))
             && is_rule(name)
         {
-            sections.last_mut().expect("a rule stands below a heading").1.push(name);
+            sections.last_mut().expect("a rule is below a heading").1.push(name);
         }
     }
     sections
@@ -150,7 +150,7 @@ fn test_at<'t>(lines: &[&'t str], listed: &BTreeSet<&str>) -> Option<&'t str> {
     let is_test = |word: &&str| listed.contains(word) || lines[..around].contains(&"#[test]");
     match line.strip_prefix("fn ") {
         Some(rest) => words(rest).next().filter(is_test),
-        // Only a code may come before the name.
+        // Only the code of a diagnostic may come before the name.
         None => words(line).take(2).find(|word| word.contains('_')).filter(is_test),
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{document, top};
 
-/// Each has its row, with a reason.
+/// The table of TECHNICAL_STEERING.md has a row with a reason for each dependency.
 #[test]
 fn every_dependency_has_a_reason() {
     let manifest: toml::Table = document("Cargo.toml").parse().unwrap();

@@ -13,7 +13,7 @@ for_both!(
     a_run_leaves_what_it_found_to_another_that_still_runs,
 );
 
-/// Its files come and go all the time, and nothing of that is the business of a rule.
+/// The other run creates and removes files all the time, and no rule names any of them.
 // SPEC C12
 fn a_run_starts_beside_another_that_writes(place: &Place) {
     const WORK: &str = "
@@ -45,8 +45,8 @@ while not os.path.exists('stop'):
     assert!(other.wait().unwrap().success());
 }
 
-/// A repository with what a user may have in it: a submodule with a program in its settings, a
-/// file that git need not look at, a symlink in the git directory.
+/// A repository with unusual contents: a submodule with a program in its settings, a file with the
+/// flag assume-unchanged, a symlink in the git directory.
 fn repository(place: &Place) {
     place.write("home/.gitconfig", "[user]\n\tname = U\n\temail = u@example.org\n[init]\n\tdefaultBranch = main\n");
     place.give_away();
@@ -67,7 +67,7 @@ fn beside(place: &Place, script: &str) -> Waiting {
     Waiting::start_with(sandbox(place).args(["--", "sh", "-ec", &script]))
 }
 
-/// The reports alone: a private copy may stay.
+/// The warnings of a run. Notes may follow: a private copy may stay.
 fn reports(ended: &Output) -> Vec<String> {
     assert!(ended.status.success(), "{}", stderr(ended));
     stderr(ended).lines().filter(|line| line.starts_with("warning")).map(str::to_owned).collect()

@@ -38,7 +38,7 @@ fn a_copy_shows_the_settings_without_the_credentials(place: &Place) {
     assert_eq!(bare, COPY);
 }
 
-/// The host writes into its file during the run; the command still has the copy of the start.
+/// A process of the host changes its file during the run. The command keeps the copy of the start.
 // SPEC P16
 fn a_copy_does_not_follow_the_host(place: &Place) {
     place.write("home/.npmrc", NPMRC);
@@ -48,7 +48,7 @@ fn a_copy_does_not_follow_the_host(place: &Place) {
         .spawn()
         .unwrap();
     while !place.project().join("started").exists() {
-        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+        assert!(child.try_wait().unwrap().is_none(), "the run ended too early");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     fs::write(place.home().join(".npmrc"), format!("{NPMRC}save-exact=true\n_auth=T0KEN\n")).unwrap();
@@ -79,7 +79,7 @@ fn a_rule_of_the_user_shows_the_file_itself(place: &Place) {
 fn without_a_state_folder_the_copies_are_file_descriptors(place: &Place) {
     place.write("home/.npmrc", NPMRC);
     let mut command = sandbox(place);
-    // A file is where the folder should be.
+    // A file is at the path of the state folder's parent.
     place.write("home/blocked", "");
     command.env("XDG_STATE_HOME", place.home().join("blocked"));
     // `@caches` would create placeholders for programs of this machine.
@@ -88,7 +88,7 @@ fn without_a_state_folder_the_copies_are_file_descriptors(place: &Place) {
     assert_eq!(succeeded(output), COPY);
 }
 
-/// A history that they may not open does not keep them from starting.
+/// An interpreter starts although it may not open its history.
 fn interpreters_start_without_their_histories(place: &Place) {
     for history in [".bash_history", ".python_history", ".node_repl_history", ".viminfo", ".lesshst"] {
         place.write(format!("home/{history}"), "T0KEN\n");

@@ -37,7 +37,7 @@ fn witnesses_are_true_in_both_sandboxes(place: &Place) {
     }
     place.write("home/old.toml", format!("{BASE_ONLY}{OLD}"));
     place.write("home/new.toml", format!("{BASE_ONLY}{NEW}"));
-    // Named as flags below, they are relative to their own folder: that must be the project.
+    // Paths in a file of `--config` start at its folder, so the files must be in the project.
     for name in ["old.toml", "new.toml"] {
         fs::copy(place.home().join(name), place.project().join(name)).unwrap();
     }

@@ -1,4 +1,4 @@
-//! `agent-sandbox doctor` on machines that lack something, for real.
+//! `agent-sandbox doctor` on real machines that lack something.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -29,7 +29,7 @@ fn diagnosis(output: &Output) -> (Value, Option<i32>) {
     let value = serde_json::from_slice(&output.stdout);
     let value = value.unwrap_or_else(|e| panic!("{e}: {}{}", stdout(output), stderr(output)));
     assert_fits("doctor", &value);
-    assert_eq!(stderr(output), "", "all of it is in the answer");
+    assert_eq!(stderr(output), "", "the answer on standard output is complete");
     let works = value["works"].as_bool().unwrap();
     assert_eq!(output.status.code(), Some(i32::from(!works)));
     (value, output.status.code())
@@ -45,7 +45,7 @@ fn finding<'a>(diagnosis: &'a Value, name: &str) -> &'a Value {
     findings.find(|finding| finding["name"] == name).unwrap_or_else(|| panic!("no {name}: {diagnosis:#}"))
 }
 
-/// It is missing, for this reason, and there is a way out.
+/// Asserts that `doctor` reports `name` as missing for the reason `found`, with effect and remedy.
 #[track_caller]
 fn is_missing(diagnosis: &Value, name: &str, found: &str) {
     let finding = finding(diagnosis, name);
@@ -69,7 +69,7 @@ fn doctor_reports_that_a_working_machine_works(place: &Place) {
     assert!(has("--perms"), "{found:#}");
     let text = succeeded(sandbox(place).arg("doctor").output().unwrap());
     assert!(text.ends_with("ok: `agent-sandbox -- COMMAND` works here\n"), "{text}");
-    // The machine is the same in a folder in which no sandbox starts.
+    // `doctor` judges the machine, also from a folder in which no sandbox starts.
     succeeded(sandbox(place).current_dir("/").arg("doctor").output().unwrap());
     succeeded(sandbox(place).current_dir(place.home()).arg("doctor").output().unwrap());
     let state = place.home().join(".local/state/agent-sandbox");

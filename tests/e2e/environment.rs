@@ -1,4 +1,4 @@
-//! The environment: the variables of the caller that the command gets, in every way to read them.
+//! The environment: which variables of the caller a command can read, by any means.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -32,7 +32,7 @@ fn env_policy(place: &Place, entries: &str) {
     policy(place, &format!("\n[env]\n{entries}\n"));
 }
 
-/// The output of `env -0`, without the variables that shells make.
+/// The output of `env -0`, without the variables that shells set.
 fn variables(printed: &[u8]) -> BTreeMap<OsString, OsString> {
     let lines = printed.split(|byte| *byte == 0).filter(|line| !line.is_empty());
     let pairs = lines.map(|line| {
@@ -49,7 +49,7 @@ fn inside(command: &mut Command) -> BTreeMap<OsString, OsString> {
     variables(&output.stdout)
 }
 
-/// As a desktop, its terminals and its editors set them.
+/// Variables that a desktop, its terminals and its editors set.
 const OF_THE_HOST: [&str; 34] = [
     "ALACRITTY_SOCKET",
     "BW_SESSION",
@@ -133,12 +133,12 @@ fn a_preset_sets_variables_for_programs_that_are_here(place: &Place) {
     assert_eq!(get(&mut with_programs(), "pnpm_config_store_dir"), Some(store.into()));
     presets("['@caches-apart']");
     assert_eq!(get(&mut sandbox(place), "UV_CACHE_DIR"), Some("/tmp/uv-cache".into()));
-    // Another user may own the folder in a `/tmp` that all share.
+    // In a shared `/tmp`, another user may own the folder.
     presets("['@caches-apart']\ntmp = 'host'");
     assert_eq!(get(&mut sandbox(place), "UV_CACHE_DIR"), None);
 }
 
-/// The kernel keeps what each process was started with, bwrap's own included.
+/// `/proc` shows the environment with which each process started, bwrap's own included.
 // SPEC E1
 fn no_process_environment_shows_an_unset_variable(place: &Place) {
     const LOOK: &str =
@@ -149,14 +149,14 @@ fn no_process_environment_shows_an_unset_variable(place: &Place) {
         command.envs([("SSH_AUTH_SOCK", "of-the-caller"), ("KEPT", "seen")]);
         succeeded(command.args(flags).args(["--", "sh", "-c", LOOK]).output().unwrap())
     };
-    // The processes of bwrap cannot be looked at behind the guard; without it they can.
+    // The command can read the environment of bwrap's processes only without the guard.
     for (flags, processes) in [(&[][..], 2), (&["--no-guard"], 3)] {
         env_policy(place, "unset = ['AWS_*']\npass = ['AWS_REGION']\nset = { AWS_REGION = 'from-the-policy' }");
         let filtered = said(flags);
         assert!(filtered.matches("KEPT=seen").count() >= processes, "{flags:?} {filtered}");
         assert!(filtered.contains("AWS_REGION=from-the-policy"), "{flags:?} {filtered}");
         assert!(!filtered.contains("of-the-caller") && !filtered.contains("AWS_SECRET"), "{flags:?} {filtered}");
-        // The control: where it passes, it does show, in bwrap's own environment too.
+        // The control: a variable that passes is visible, also in bwrap's own environment.
         env_policy(place, "");
         let open = said(flags);
         assert!(open.matches("AWS_SECRET_ACCESS_KEY=of-the-caller").count() >= processes, "{flags:?} {open}");
@@ -192,7 +192,7 @@ fn a_value_of_the_policy_is_in_no_command_line(place: &Place) {
     for hidden in ["of-the-policy", "of-the-caller"] {
         assert!(!lines.contains(hidden), "{hidden}: {lines}");
     }
-    // Only the mark of a sandbox.
+    // bwrap sets only the variable that marks a sandbox.
     let set: Vec<&str> = lines.split("setenv\0").skip(1).collect();
     assert!(set.iter().all(|after| after.starts_with("AGENT_SANDBOX\0")), "{lines}");
 }
@@ -233,7 +233,7 @@ fn without_inheriting_little_is_left_and_tools_run(place: &Place) {
     let script = "git init -q repo && cd repo && echo x >file && git add file && git commit -qm x && git log --format=%an \
                   && python3 -c 'import os; print(os.path.expanduser(\"~\"), len(os.environ))' >/dev/null && ls >/dev/null";
     assert_eq!(succeeded(command().args(["--", "sh", "-ec", script]).output().unwrap()), "A Tester\n");
-    // Not even the folder of the command is needed from the caller.
+    // The command needs no variable of the caller, and its PWD is still correct.
     env_policy(place, "unset = ['*']");
     let said = succeeded(command().args(["--", "env"]).output().unwrap());
     let mut said: Vec<&str> = said.lines().collect();
@@ -265,7 +265,7 @@ const POLICIES: [&str; 6] = [
     "inherit = false\npass = ['O*']\nset = { CI = 'policy', A = '$(false)', 'a b' = '1', PATH = '/usr/bin:/bin' }",
 ];
 
-/// A caller with something for each of them.
+/// Sets variables of the caller for the entries of all [`POLICIES`].
 fn called(command: &mut Command) -> &mut Command {
     command.env("ODD", OsStr::from_bytes(b"\xff odd\n'value' $HOME")).env("EMPTY", "").env("TMPDIR", "/var/tmp");
     command.envs([("CI", "caller"), ("DISPLAY", ":0"), ("SSH_AUTH_SOCK", "/x"), ("TERM", "dumb"), ("pass", "x")])
@@ -288,8 +288,8 @@ fn the_printed_script_gives_the_environment_of_a_run(place: &Place) {
             assert_eq!(variables(&output.stdout), direct, "{shell}, {entries}");
         }
     }
-    // The script passes no variables that the caller has added since, and leaves none in the shell
-    // that reads it.
+    // The script does not pass a variable that the caller has set since, and does not change the
+    // variables of the shell that reads it.
     env_policy(place, "inherit = false\nset = { CI = 'policy' }");
     let printed = stdout(&sandbox(place).args(["--print-args=script", "--", "env"]).output().unwrap());
     let script = format!("{printed}echo after $CI $LATER");
@@ -317,7 +317,7 @@ fn the_json_form_gives_the_environment_of_a_run_and_of_the_model(place: &Place) 
         let names = |key: &str| {
             environment.get(key).map(|names| names.as_array().unwrap().iter().map(text).collect::<Vec<_>>())
         };
-        // As a program that reads this form would do it.
+        // A program that reads this form would compute the environment like this.
         let mut command = called(&mut place.command("env"))
             .get_envs()
             .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
@@ -325,7 +325,7 @@ fn the_json_form_gives_the_environment_of_a_run_and_of_the_model(place: &Place) 
         match (names("pass"), names("unset")) {
             (Some(pass), None) => command.retain(|name, _| pass.contains(name)),
             (None, Some(unset)) => command.retain(|name, _| !unset.contains(name)),
-            both => panic!("one of the two: {both:?}"),
+            both => panic!("neither or both of `pass` and `unset`: {both:?}"),
         }
         let set = environment["set"].as_object().unwrap();
         command.extend(set.iter().map(|(name, value)| (OsString::from(name), text(value))));
@@ -334,7 +334,7 @@ fn the_json_form_gives_the_environment_of_a_run_and_of_the_model(place: &Place) 
     }
 }
 
-/// bwrap and the guard start without these; the command has them.
+/// bwrap and the guard start without the variables of the loader, and the command gets them.
 fn a_variable_of_the_loader_reaches_the_command_alone(place: &Place) {
     policy(place, "");
     let script = "tr '\\0' '\\n' </proc/1/environ | grep -c ^LD_; echo $LD_LIBRARY_PATH";

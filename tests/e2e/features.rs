@@ -1,5 +1,5 @@
-//! A bwrap that is too old is refused, or another way is taken; and bwrap is asked only where that
-//! is needed.
+//! A run refuses a bwrap that is too old, or does without its missing flags. It asks bwrap for its
+//! flags only if needed.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -16,8 +16,8 @@ for_both!(
     in_a_container_a_start_without_a_guard_is_tried_first,
 );
 
-/// The real bwrap without these flags: its help does not name them, and it does not accept them.
-/// Its first argument goes to `calls`.
+/// Installs a wrapper of the real bwrap that neither accepts these flags nor names them in its
+/// help. It appends its first argument to the file `calls`.
 pub fn bwrap_without(place: &Place, flags: &[&str]) {
     let cases = if flags.is_empty() { "--none".to_owned() } else { flags.join("|") };
     let lines: String = flags.iter().map(|flag| format!("/^ *{flag} /d;")).collect();
@@ -47,13 +47,13 @@ pub fn with_it(place: &Place) -> Command {
     command
 }
 
-/// The first arguments of its calls so far.
+/// The first argument of each call of the wrapper so far.
 fn calls(place: &Place) -> Vec<String> {
     fs::read_to_string(place.path().join("calls")).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// A guarded start is refused after it failed. The others start nothing, because nothing could
-/// explain their failure afterwards.
+/// A supervised start with the guard fails first and is then explained. All other forms ask bwrap
+/// before they start anything, because nothing could explain their failure afterwards.
 // SPEC S14
 fn a_bwrap_without_perms_is_refused(place: &Place) {
     policy(place, "exclude = ['hidden']");

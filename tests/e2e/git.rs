@@ -1,4 +1,4 @@
-//! git works in the default policy, and files that git on the host obeys stay as they were.
+//! git works with the default policy, and files that git on the host obeys stay unchanged.
 
 use std::fs;
 use std::io::Read;
@@ -22,7 +22,7 @@ everywhere!(
     settings_that_cannot_be_read_for_the_moment_stop_the_start,
 );
 
-/// Holds a lease on the file: while this process lives, a non-blocking open fails.
+/// Holds a lease on the file. While this process lives, a non-blocking open of the file fails.
 const LEASE: &str = "
 import fcntl, os, signal, sys
 signal.signal(signal.SIGIO, signal.SIG_IGN)
@@ -31,7 +31,7 @@ print('leased', flush=True)
 sys.stdin.read()
 ";
 
-/// The settings may name paths that have to be protected.
+/// git's settings may name paths that must be protected, so a run must read them.
 // SPEC P8
 fn settings_that_cannot_be_read_for_the_moment_stop_the_start(place: &Place) {
     outside(
@@ -122,7 +122,7 @@ fn everyday_git_works(place: &Place) {
     assert_eq!(judged, "v1\nv2\none\ntwo\nthree\nnew\n");
 }
 
-/// The command changes a copy of each, and the host's files stay.
+/// Asserts that the command changes only a copy of each file.
 fn private(place: &Place, paths: &[PathBuf]) {
     for path in paths {
         let before = fs::read(path).unwrap();
@@ -172,10 +172,10 @@ fn a_hooks_folder_that_is_missing_cannot_be_made(place: &Place) {
     let hooks = place.project().join(".git/hooks");
     assert!(!hooks.exists());
     succeeded(run(place, &["--print-args", "--", "true"]));
-    assert!(!hooks.exists(), "printing makes nothing");
+    assert!(!hooks.exists(), "printing creates nothing");
     let found = probe::<&str>(place, &[], std::slice::from_ref(&hooks));
     assert_eq!(found, [Found::ro("directory")]);
-    assert!(!hooks.exists(), "it exists during the run only");
+    assert!(!hooks.exists(), "the folder exists only during the run");
 }
 
 fn a_commit_in_a_linked_worktree_works(place: &Place) {
@@ -201,18 +201,18 @@ fn a_commit_in_a_submodule_works(place: &Place) {
     let modules = project.join(".git/modules/sub");
     let commit = "git checkout -q main && echo two >>file && git commit -qam second && git log --format=%s";
 
-    // From the project around it.
+    // The project is the superproject.
     assert_eq!(inside(place, &project, &format!("(cd sub && {commit}) && git commit -qam moved")), "second\nfirst\n");
     read_only(place, &[modules.join("hooks")]);
     private(place, &[modules.join("config"), project.join(".git/config")]);
 
-    // With the submodule as the project.
+    // The project is the submodule.
     let sub = project.join("sub");
     assert_eq!(inside(place, &sub, &commit.replace("second", "third")), "third\nsecond\nfirst\n");
     let script = "for path in ../file ../../library/file ../.git/config; do
             (: >>$path) 2>/dev/null && echo $path || true
         done";
-    assert_eq!(inside(place, &sub, script), "", "these are not its own");
+    assert_eq!(inside(place, &sub, script), "", "a run in the submodule writes outside of it");
     assert_eq!(
         outside(place, &sub, "git status --porcelain && git fsck && git log --format=%s"),
         "third\nsecond\nfirst\n"
@@ -243,8 +243,7 @@ fn strict_git_keeps_other_branches_and_tags(place: &Place) {
     let commit = "echo more >>file && git commit -qam strict && git status --porcelain && git log -1 --format=%s";
     let refs = "git for-each-ref --format='%(refname) %(objectname)' | grep -v refs/heads/main";
     let before = outside(place, &project, refs);
-    // A branch that is packed has no file that could be read-only: it can be moved, but not
-    // deleted.
+    // A packed branch has no file that could be read-only. It can be moved, but not deleted.
     let move_branches =
         ["git branch -f other HEAD", "git branch -f deep/er HEAD", "git update-ref refs/heads/other HEAD"];
     let others =
@@ -303,7 +302,7 @@ fn a_tracked_env_file_is_left_alone_until_it_differs(place: &Place) {
     assert!(said.contains(&format!("`{}` is hidden, and git tracks it", names[0].display())), "{said}");
 }
 
-/// Without supervision no process removes a file that was created as a mount point.
+/// Without supervision no process could remove a file that is created as a mount point.
 // SPEC M5
 fn without_supervision_a_missing_list_stays_missing(place: &Place) {
     write(place, ".env", "secret");

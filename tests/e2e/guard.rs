@@ -1,5 +1,5 @@
-//! The guard: nothing starts if the mounts differ from the plan, and no process inside can undo
-//! them.
+//! The guard starts nothing if the mounts differ from the plan, and no process inside can undo the
+//! mounts.
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
@@ -52,7 +52,7 @@ fn a_command_with_many_arguments_runs(place: &Place) {
     assert_eq!(succeeded(command.output().unwrap()), "12000 11999\n");
 }
 
-/// Runs with a `bwrap` that is a script of ours, which ends by starting the real one.
+/// Runs with a script as bwrap, which ends with an exec of the real bwrap.
 pub fn with_bwrap(place: &Place, script: &str, words: &[&str]) -> Output {
     sandbox_with_bwrap(place, script).args(words).output().unwrap()
 }
@@ -67,7 +67,7 @@ pub fn sandbox_with_bwrap(place: &Place, script: &str) -> Command {
     command
 }
 
-/// Leaves out the mask of what ends with `/hidden`.
+/// Removes the mask of a path that ends with `/hidden` from bwrap's arguments.
 pub const DROP: &str = r#"
 drop() {
     kept=()
@@ -83,7 +83,7 @@ drop() {
 drop "$@"
 "#;
 
-/// Forbids the guard its namespaces, as AppArmor's profile for bwrap does.
+/// Denies the guard new namespaces, as AppArmor's profile for bwrap does.
 pub const NO_NAMESPACES: &str = r#"words=(); for word in "$@"; do
     [ "$word" = --chdir ] && [[ "$*" != *--disable-userns* ]] && words+=(--unshare-user --disable-userns); words+=("$word"); done"#;
 
@@ -104,12 +104,12 @@ fn a_folder_that_was_swapped_is_noticed(place: &Place) {
     place.write("home/.ssh/key", "canary");
     write(place, "out/file", "");
     policy(place, "rw = ['out']\nro = ['.']\n");
-    // bwrap follows a relative link to the place itself, and opens that.
+    // bwrap resolves the relative link on the host, and binds its target.
     let put_back = || {
         fs::remove_file(place.project().join("out")).unwrap();
         fs::rename(place.project().join("moved"), place.project().join("out")).unwrap();
     };
-    // Not at a trial start.
+    // Only at the real start, not at a trial start.
     let swapped = |swap: &str| format!("case \"$*\" in *die-with-parent*) mv out moved; {swap};; esac; words=(\"$@\")");
     let link = &swapped("ln -s ../../.ssh out");
     let plant = ["--", "sh", "-c", "echo planted >out/key"];
@@ -130,7 +130,8 @@ fn a_file_removed_during_setup_makes_the_start_repeat(place: &Place) {
     policy(place, "exclude = ['**/.env*']");
     write(place, "sub/.env", "secret");
     write(place, "sub/.env.tmp", "secret");
-    // An editor that saves: its temporary file goes, or is there again at each start.
+    // Like an editor that saves, bwrap removes a temporary file once, or replaces it at each
+    // start.
     let gone =
         "case \"$*\" in *die-with-parent*) [ -e starts ] || rm sub/.env.tmp; echo >>starts;; esac; words=(\"$@\")";
     let look = ["--", "sh", "-c", "cat sub/.env 2>/dev/null || echo hidden"];
@@ -177,7 +178,7 @@ fn without_supervision_the_second_stage_speaks_as_it_is_told(place: &Place) {
 fn a_library_of_the_guard_that_the_policy_hides_is_an_error(place: &Place) {
     let library = fs::read_to_string("/proc/self/maps").unwrap();
     let Some(library) = library.split_whitespace().find(|word| word.contains("/libc.so")) else { return };
-    // Profilers keep other names of libraries, which is another matter.
+    // Profilers keep hard links to libraries, and this test is not about those.
     policy(place, &format!("exclude = [{{ path = \"{library}\", hard-links = \"allow\" }}]\n"));
     failed(&run(place, &["--", "true"]), 125, "error[guard-unavailable]: the guard needs `");
 }
@@ -190,7 +191,7 @@ fn the_kernels_settings_cannot_be_changed(place: &Place) {
     assert_eq!(shell_with(place, &[], &format!("({script}) 2>/dev/null")), "");
 }
 
-/// Tries what reaches past mounts and namespaces, and prints what came of each.
+/// Tries operations that reach beyond mounts and namespaces, and prints the result of each.
 const REACH: &str = r#"
 import ctypes, errno, os, signal, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -229,7 +230,7 @@ fn system_calls_that_bypass_mounts_are_refused(place: &Place) {
     let refused = "keyctl EPERM\nio_uring EPERM\nx32 ENOSYS\ninject EPERM\ninject EPERM\npaste EPERM\n\
         namespace ENOSPC\nvsock EPERM\nabstract EPERM\n";
     assert_eq!(said, refused);
-    // The abilities that the sandbox removes exist outside.
+    // Outside, these operations succeed.
     let outside = python(&mut place.command("env"), REACH, &[&name]);
     for possible in ["keyctl done", "namespace done", "abstract done"] {
         assert!(outside.contains(possible), "{possible}: {outside}");
@@ -248,7 +249,7 @@ fn bwrap_alone_forbids_user_namespaces_and_injection(place: &Place) {
     );
 }
 
-/// Such an installation gives capabilities to root alone, and the guard needs none from it.
+/// A setuid bwrap gives capabilities to root alone, and the guard needs none from bwrap.
 // SPEC C8, Y5
 #[test]
 fn a_setuid_bwrap_has_a_guard() {
@@ -270,7 +271,7 @@ fn a_setuid_bwrap_has_a_guard() {
         let output = sandbox(&place).args(flags).args(["--", "sh", "-c", script]).env("PATH", &path).output().unwrap();
         let said = stderr(&output);
         assert_eq!(stdout(&output), "ran\n", "{flags:?}: {said}");
-        // Root owns the namespaces that such a bwrap makes.
+        // Root owns the namespaces of a setuid bwrap.
         let is_told = said.starts_with("warning[not-covered-again]: ") && said.contains("a setuid bwrap");
         assert!(if root && flags.is_empty() { is_told } else { said.is_empty() }, "{flags:?}: {said}");
     }

@@ -1,4 +1,4 @@
-//! A home and a base of the sandbox's own (SPEC section 25).
+//! A private home, and a root directory of the sandbox's own (SPEC section 25).
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -217,7 +217,7 @@ fn verify_agrees_with_a_private_home_and_a_minimal_base(place: &Place) {
     }
 }
 
-/// The examples, in a home with everything that they name.
+/// The examples run in a home that has all files that they name.
 #[test]
 fn the_examples_of_homes_and_identities_run() {
     situations::as_user(Place::outside_tmp, |place| {
@@ -236,7 +236,7 @@ fn the_examples_of_homes_and_identities_run() {
     });
 }
 
-/// HOME is the home of root, as root has it.
+/// HOME is the real home of root.
 // SPEC O1
 #[test]
 fn the_home_of_root_is_private() {

@@ -1,4 +1,4 @@
-//! The author of commits (SPEC section 26).
+//! The identity of the author of commits (SPEC section 26).
 
 use std::fs;
 use std::process::Command;
@@ -26,7 +26,7 @@ fn git(place: &Place, words: &[&str]) {
     succeeded(place.command("git").args(words).output().unwrap());
 }
 
-/// A repository, and the user's settings of git: another address below `code`.
+/// Creates a repository, and the user's git settings with another address below `code`.
 fn prepare(place: &Place) {
     git(place, &["init", "-q", "."]);
     let work = "[includeIf \"gitdir:~/code/\"]\npath = work.inc\n";
@@ -34,12 +34,12 @@ fn prepare(place: &Place) {
     place.write("home/work.inc", "[user]\nemail = ada@work.example\n");
 }
 
-/// The variables of the command, in a sandbox with these flags.
+/// The identity variables that the command gets in a sandbox with these flags.
 fn variables(command: &mut Command, flags: &[&str]) -> String {
     stdout(&command.args(flags).args(["--", "sh", "-c", NAMES]).output().unwrap())
 }
 
-/// A value that cannot be passed is not replaced by one of another scope.
+/// If a value cannot be passed, the value of another scope does not replace it.
 // SPEC U1
 fn an_unusable_value_sets_nothing(place: &Place) {
     prepare(place);
@@ -73,8 +73,8 @@ fn settings_that_show_need_no_variables(place: &Place) {
     prepare(place);
     assert_eq!(variables(&mut sandbox(place), &[]), "");
     let all = ["--home=private", "--ro=~/.gitconfig", "--ro=~/work.inc"];
-    assert_eq!(variables(&mut sandbox(place), &all), ADA, "the same as git finds there");
-    // The file that it includes does not show.
+    assert_eq!(variables(&mut sandbox(place), &all), ADA, "the variables equal the settings that git reads inside");
+    // The included file is hidden.
     assert_eq!(variables(&mut sandbox(place), &all[..2]), ADA);
     place.write("home/.config/agent-sandbox/config.toml", "[git]\nidentity = false\n");
     assert_eq!(variables(&mut sandbox(place), &["--home=private"]), "");
@@ -118,7 +118,7 @@ fn without_git_or_an_identity_nothing_is_set(place: &Place) {
     assert_eq!(variables(&mut sandbox(place), &["--home=private"]), "a@x\na@x\n", "a control character");
 }
 
-/// The host's settings count. Settings that the command writes into its own copy do not.
+/// The variables come from the host's settings, not from the copy that the command changes.
 // SPEC U1
 fn the_identity_of_the_repository_counts(place: &Place) {
     prepare(place);

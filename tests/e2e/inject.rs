@@ -1,4 +1,4 @@
-//! Files that the command reads at another path, in one run alone.
+//! Injections: in one run, the command reads a file at another path.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -64,7 +64,7 @@ fn an_injected_program_is_found(place: &Place) {
     assert_eq!(succeeded(run(&["--inject", "tools:bin"], "bin/sub/b")), "two\n");
     failed(&run(&["--inject", "tools:bin"], "bin/text"), 126, "which cannot be executed");
     failed(&run(&["--inject", "tools:bin"], "bin/none"), 127, "was not found");
-    // The host's program at the target is not what the command would start.
+    // The command would start the injected file, not the host's program at the target.
     write_program(&place.project().join("tools/text2"), "#!/bin/sh\n");
     failed(&run(&["--inject", "tools/text:tools/text2"], "tools/text2"), 126, "which cannot be executed");
 }
@@ -72,7 +72,7 @@ fn an_injected_program_is_found(place: &Place) {
 // SPEC J1
 fn the_example_gives_the_application_its_own_settings(place: &Place) {
     write(place, ".agent-sandbox.toml", EXAMPLE);
-    assert_eq!(shell(place, "cat .env"), "DATABASE_URL=postgres://localhost/test\n", "as it is");
+    assert_eq!(shell(place, "cat .env"), "DATABASE_URL=postgres://localhost/test\n", "the content is unchanged");
     assert!(!place.project().join(".env").exists());
     let (_, commented) = EXAMPLE.split_once("\n#\n# [[inject]]\n").unwrap();
     let lines =
@@ -101,7 +101,7 @@ fn a_folder_is_merged_and_its_other_entries_stay(place: &Place) {
     let found = shell(place, "cd out && find . -type f | sort && cat one both/a both/b new/deep/x own");
     let expected = "./both/a\n./both/b\n./new/deep/x\n./one\n./own\n";
     assert_eq!(found, format!("{expected}shared/oneshared/both/aout/both/bshared/new/deep/xout/own"));
-    // The folder is the project's, and what is injected is not.
+    // The folder is on the host, and the injected files are not.
     assert_eq!(shell(place, "echo new >out/more; ! echo x >out/new/y && ! echo x >out/one && cat out/more"), "new\n");
     assert_eq!(fs::read_to_string(place.project().join("out/more")).unwrap(), "new\n");
     assert!(!place.project().join("out/new").exists());
@@ -126,7 +126,7 @@ fn a_killed_run_leaves_nothing_for_long(place: &Place) {
     assert!(place.project().join("a/c.md").exists());
     waiting.kill();
     assert!(place.project().join("a/c.md").exists());
-    // The next run needs the file, and finds it missing.
+    // The next run also needs the file, and treats the leftover as missing.
     assert_eq!(shell(place, "cat a/c.md"), "now");
     assert_eq!(names(place), before);
     let waiting = Waiting::start(place);
@@ -151,7 +151,7 @@ fn two_runs_read_different_files_at_one_target(place: &Place) {
     ]));
     let second = |script: &str| shell_with(place, &["--inject", "two:t/x"], script);
     assert_eq!(second("cat t/x"), "2");
-    // The other run still has its own, and the placeholder stays for it.
+    // The first run still reads its file, so the placeholder stays.
     assert!(place.project().join("t/x").exists());
     assert_eq!(stdout(&first.end("")), "1");
     assert!(!place.project().join("t").exists());
@@ -208,7 +208,7 @@ fn git_on_the_host_and_inside_ignores_injected_files(place: &Place) {
     outside(place, &place.project(), "git init -q; echo x >x; git add x; git commit -qm first");
     let inject = "[[inject]]\nfrom = 'x'\nto = 'CLAUDE.md'\n[[inject]]\nfrom = 'x'\nto = '.claude/skills/a/SKILL.md'\n";
     place.write("home/.config/agent-sandbox/config.toml", inject);
-    // None of these lines takes an injected path out of git's list.
+    // None of these lines makes git show an injected path.
     write(place, ".gitignore", "/*\n!*/\n!/x\n!/src/**\n!/.gitignore\n");
     outside(place, &place.project(), "git add .gitignore; git commit -qm second");
     let script =
@@ -217,7 +217,7 @@ fn git_on_the_host_and_inside_ignores_injected_files(place: &Place) {
     assert_eq!(outside(place, &place.project(), "git status --porcelain"), "");
 }
 
-/// The superproject knows nothing below it, and git adds nothing there.
+/// git in the superproject neither tracks nor adds files of the submodule.
 // SPEC J4
 fn a_submodule_has_its_own_index(place: &Place) {
     let make = "git init -q; git init -q sub; cd sub; echo x >x; git add x; git commit -qm first; cd ..; git add sub";
@@ -268,7 +268,7 @@ fn a_link_that_shows_the_skills_already_is_no_problem(place: &Place) {
     assert_eq!((stdout(&output), stderr(&output)), ("a".to_owned(), String::new()));
 }
 
-/// The marker of a project counts above the working directory, and what a run puts up is none.
+/// The file of a project also counts above the working directory, but a placeholder does not.
 // SPEC L3, M7
 fn a_placeholder_of_another_run_is_no_project(place: &Place) {
     let blocks = "[filesystem]\nrw = ['..']\nro = [{ path = '../.agent-sandbox.toml', if-missing = 'block' }]\n";
@@ -286,7 +286,7 @@ fn a_placeholder_of_another_run_is_no_project(place: &Place) {
     assert!(!write(&mut start("two")).status.success());
     first.end("");
     assert!(!place.project().join("planted").exists());
-    // A file of the user is one.
+    // A file of the user does mark a project.
     fs::write(place.project().join(".agent-sandbox.toml"), "").unwrap();
     succeeded(write(&mut start("two")));
 }
@@ -313,7 +313,7 @@ fn a_large_file_is_not_copied(place: &Place) {
     assert!(sizes.max().unwrap() < 1 << 20);
 }
 
-/// A file is mounted by itself, so a rename on the host does not show.
+/// A mount of a file stays on its inode, so the command does not see a rename on the host.
 // SPEC J8
 fn a_source_that_the_host_replaces_stays_what_it_was(place: &Place) {
     policy(place, "");
@@ -338,7 +338,7 @@ fn a_missing_target_is_refused_if_no_placeholder_can_be_created(place: &Place) {
     }
 }
 
-/// The places are those of each agent's documentation (`src/compile/presets/data/harness.rs`).
+/// The paths come from the documentation of each agent (`src/compile/presets/data/harness.rs`).
 // SPEC J9
 fn a_harness_shows_the_instructions_where_the_agent_looks(place: &Place) {
     write(place, "AGENTS.md", "project");

@@ -1,5 +1,5 @@
-//! Ways around a mount: sockets of services, other names of a file, other mounts of a folder, our
-//! own program.
+//! Ways around a mount: sockets of services, other names of a file, other mounts of a folder, the
+//! binary of agent-sandbox.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,14 +30,14 @@ fn folders_that_are_nested_too_deep_stop_the_start(place: &Place) {
         succeeded(run(place, &["--", "python3", "-c", &script]));
     };
     nest(300);
-    assert_eq!(shell(place, "echo ran; rm -rf top"), "ran\n", "60,000 bytes are looked into");
+    assert_eq!(shell(place, "echo ran; rm -rf top"), "ran\n", "a path of 60,000 bytes is searched");
     nest(350);
     let output = run(place, &["--", "true"]);
     failed(&output, 125, &format!("error[unreadable-path]: folders in `{}/top/ddd", place.project().display()));
     assert!(stderr(&output).contains("help: remove them, or exclude that folder"), "{}", stderr(&output));
 }
 
-/// The result of connecting to each path, and of sending to it.
+/// Connects to each path as a stream and as a datagram socket, and prints the results.
 const CONNECT: &str = "
 import errno, socket, sys
 for path in sys.argv[1:]:
@@ -49,7 +49,7 @@ for path in sys.argv[1:]:
             print(errno.errorcode[error.errno])
 ";
 
-/// A service that listens and one that receives datagrams, while a command runs.
+/// Runs a command while one socket listens for streams and one receives datagrams.
 const SERVE: &str = "
 import os, socket, subprocess, sys
 stream, datagram = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -79,8 +79,8 @@ impl<'p> Services<'p> {
         [self.stream.to_str().unwrap(), self.datagram.to_str().unwrap()]
     }
 
-    /// Starts the services and, while they run, the command line that the caller adds. In a network
-    /// namespace: sockets of the host would come and go in the tables of other tests.
+    /// Starts the services and, while they run, the command line that the caller adds. They are in
+    /// a network namespace of their own, so that other tests do not see their sockets.
     fn serve(&self) -> Command {
         let mut command = self.place.command("unshare");
         command.args(self.namespace()).args(["/usr/bin/python3", "-I", "-c", SERVE]).args(self.paths());
@@ -108,7 +108,7 @@ impl<'p> Services<'p> {
         succeeded(command.output().unwrap())
     }
 
-    /// By a process outside, of the same user.
+    /// Asserts that a process outside, of the same user, reaches the services.
     #[track_caller]
     fn assert_reached_outside(&self) {
         assert_eq!(python(self.serve().arg("env"), CONNECT, &self.paths()), REACHED);
@@ -131,7 +131,7 @@ fn a_service_in_the_home_cannot_be_reached(place: &Place) {
         for network in NETWORKS {
             assert_eq!(services.inside(&[network]), REFUSED, "{folder}, {network}");
         }
-        // Nor can the command reach it by removing the mask.
+        // The command cannot remove the mask to reach the service.
         let path = services.stream.display();
         let script = format!("rm -f '{path}' 2>/dev/null || mv '{path}' '{path}2' 2>/dev/null || echo refused");
         assert_eq!(services.shell(&script), "refused\n");
@@ -151,7 +151,7 @@ fn a_service_in_the_project_can_be_reached(place: &Place) {
 
 // SPEC W2
 fn a_service_can_be_allowed_by_name(place: &Place) {
-    // In the home, in a folder that is hidden, in one that is writable, and in a private place.
+    // The services are in the home, in a hidden folder, in a writable folder, and in `/tmp`.
     let private = if place.uid == 0 { Place::root_in_tmp() } else { Place::in_tmp() };
     let folders = [
         (place.home().join("run"), REFUSED),
@@ -172,14 +172,14 @@ fn a_service_can_be_allowed_by_name(place: &Place) {
             for network in NETWORKS {
                 assert_eq!(services.inside(&[network]), REACHED, "{allowed}, {network}");
             }
-            // It is there to be connected to, and for nothing else.
+            // The command can connect to the socket, but not change its mode.
             let script = format!("chmod 777 '{stream}' 2>/dev/null || echo refused");
             assert_eq!(services.shell(&script), "refused\n");
         }
     }
 }
 
-/// The table of another network namespace does not have it, and its file is a door all the same.
+/// A service of another network namespace is not in the table of sockets, and still reachable.
 // SPEC W1
 fn a_service_that_only_the_environment_names_cannot_be_reached(place: &Place) {
     policy(place, "");
@@ -191,7 +191,7 @@ fn a_service_that_only_the_environment_names_cannot_be_reached(place: &Place) {
         python(&mut command, CONNECT, &services.paths())
     };
     let [stream, datagram] = services.paths().map(str::to_owned);
-    // A limit: this cannot be known.
+    // A known limit: agent-sandbox cannot find this service.
     assert_eq!(elsewhere(&[]), REACHED);
     assert_eq!(elsewhere(&[("SSH_AUTH_SOCK", stream), ("GPG_AGENT_INFO", format!("{datagram}:1:1"))]), REFUSED);
     let folder = place.home().join("run").to_str().unwrap().to_owned();
@@ -208,7 +208,7 @@ fn a_protected_file_with_another_name_is_refused(place: &Place) {
     }
     policy(place, "exclude = [{ path = 'key', hard-links = 'allow' }]");
     assert_eq!(shell(place, "cat key 2>/dev/null; cat other"), "host");
-    // With one name it is as it was.
+    // With a single name, the file can be hidden again.
     fs::remove_file(place.project().join("other")).unwrap();
     policy(place, "exclude = ['key']");
     assert_eq!(shell(place, "cat key 2>/dev/null || echo hidden"), "hidden\n");
@@ -251,7 +251,7 @@ fn a_folder_that_is_mounted_twice_is_hidden_twice(place: &Place) {
 fn our_own_program_cannot_be_replaced(place: &Place) {
     let copy = |folder: &Path| {
         fs::create_dir_all(folder).unwrap();
-        // Another process writes it: see `write_program`.
+        // Another process writes the program: see `write_program`.
         succeeded(place.command("cp").arg(binary()).arg(folder).output().unwrap());
         folder.join(binary().file_name().unwrap())
     };
@@ -267,6 +267,6 @@ fn our_own_program_cannot_be_replaced(place: &Place) {
     let output = program.args(["--", "sh", "-c", script]).output().unwrap();
     assert!(stderr(&output).contains("warning[writable-executable]"), "{}", stderr(&output));
     assert_eq!(succeeded(output), "refused\n");
-    // The binary of the tests lies where no rule lets the command write, so there is no warning.
+    // No rule lets the command write to the binary of the tests, so there is no warning.
     assert!(!stderr(&run(place, &["--", "true"])).contains("writable-executable"));
 }

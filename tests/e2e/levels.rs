@@ -11,13 +11,14 @@ use crate::support::Place;
 /// The result of each operation of `operations.py` in a folder of each level: `.` is success,
 /// anything else the error.
 ///
-/// - open: in the writable project
-/// - reopened: `rw` in something that is not, so a mount of its own, which nothing can be renamed
-///   across
-/// - ro: `ro` in the writable project; ro-inside: in something that is not writable either
-/// - closed: `exclude`; search: `exclude` with something re-opened in it; between: on the way to
-///   that
-/// - ro-files, hidden-files: the folder is writable, each entry in it is not, so it has to stay
+/// - open: a folder of the writable project
+/// - reopened: `rw` in a read-only folder, so a mount of its own: no rename crosses its border
+/// - ro: `ro` in the writable project
+/// - ro-inside: `ro` in a read-only folder
+/// - closed: `exclude`
+/// - search: `exclude` with a re-opened path in it
+/// - between: a folder between the excluded one and the re-opened path
+/// - ro-files, hidden-files: the folder is writable, but no entry in it, so entries cannot move
 const EXPECTED: &str = "
                  open  reopened  ro      ro-inside  closed  search  between  ro-files  hidden-files
 list             .     .         .       .          EACCES  EACCES  EACCES   .         .
@@ -129,8 +130,8 @@ fn excluded_files_in_a_writable_folder_can_be_neither_read_nor_changed(place: &P
 
 type Answers = BTreeMap<String, String>;
 
-/// The level is writable: inside, every operation has the same result as without a sandbox, except
-/// renames across the border of a mount.
+/// Asserts that a level is writable: every operation has the same result as without a sandbox,
+/// except renames across the border of a mount.
 fn changes(place: &Place, folder: &str, level: &str, rules: &str) {
     let (folder, landing) = prepare(place, folder);
     let (twin, twin_landing) = prepare(place, "twin");
@@ -138,7 +139,7 @@ fn changes(place: &Place, folder: &str, level: &str, rules: &str) {
     let mut outside = place.command("env");
     let without: Answers = serde_json::from_str(&tried(&mut outside, &twin, &twin_landing)).unwrap();
     let refused: Vec<_> = without.iter().filter(|(_, answer)| *answer != ".").collect();
-    // Some file systems have no attributes.
+    // Some file systems have no extended attributes.
     assert!(refused.iter().all(|(name, _)| name.starts_with("setxattr")), "{refused:?}");
 
     let expected: Answers = expected(level)
@@ -150,11 +151,11 @@ fn changes(place: &Place, folder: &str, level: &str, rules: &str) {
         .collect();
     let inside: Answers = serde_json::from_str(&tried(sandbox(place).arg("--"), &folder, &landing)).unwrap();
     assert_eq!(inside, expected);
-    assert_eq!(state(&folder), state(&twin), "what was done inside is on the host");
+    assert_eq!(state(&folder), state(&twin), "the host has the changes of the command");
     assert_eq!(fs::read_to_string(folder.join("write")).unwrap(), "changed inside");
 }
 
-/// Nothing of the level is different afterwards, not even a time.
+/// Asserts that no operation changes anything of the level, not even a time.
 fn changes_nothing(place: &Place, folder: &str, level: &str, rules: &str) {
     let (folder, landing) = prepare(place, folder);
     policy(place, rules);
@@ -164,7 +165,7 @@ fn changes_nothing(place: &Place, folder: &str, level: &str, rules: &str) {
     assert_eq!((snapshot(&folder), snapshot(&landing)), before);
 }
 
-/// The entries are the same afterwards, and the folder has new ones.
+/// Asserts that the operations change no entry of the folder, and do create new ones.
 fn changes_no_file(place: &Place, folder: &str, level: &str, rules: &str) {
     let (folder, landing) = prepare(place, folder);
     policy(place, rules);
@@ -202,7 +203,8 @@ const FILES: [&str; 18] = [
     "setxattr",
 ];
 
-/// Makes the folder with a file for each operation, and a writable one to move things from and to.
+/// Creates the folder with a file for each operation, and a writable folder for moves from and to
+/// it.
 fn prepare(place: &Place, folder: &str) -> (PathBuf, PathBuf) {
     let landing = place.project().join(format!("landing-{}", folder.replace(['/', '.'], "-")));
     let folder = place.project().join(folder);

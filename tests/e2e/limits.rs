@@ -1,4 +1,4 @@
-//! The limits of a policy, tried by commands that would use more.
+//! The limits of a policy: commands try to exceed them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -72,7 +72,7 @@ fn a_command_that_is_in_time_ends_as_it_ends(place: &Place) {
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(7), ""));
 }
 
-/// At a terminal the supervisor stops when the command does, and then cannot look at a clock.
+/// At a terminal the supervisor stops together with the command, and then cannot measure time.
 // SPEC Z3
 fn a_command_that_stops_itself_with_its_supervisor_is_ended_in_time(place: &Place) {
     policy(place, "");
@@ -100,7 +100,7 @@ fn is_exempt(place: &Place) -> bool {
     place.uid == 0 && map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// Starts children until the kernel refuses, and says how many there were with their parent.
+/// Starts children until the kernel refuses, and prints the number of processes with the parent.
 const FORKS: &str = "
 import os, resource, signal
 try:
@@ -150,7 +150,7 @@ fn a_file_does_not_grow_beyond_its_limit(place: &Place) {
 // SPEC Z4
 fn a_lower_limit_of_the_caller_stays(place: &Place) {
     policy(place, "[limits]\nfile-size = '1M'\n");
-    // Of the two limits of the caller, the first is in force, and can be raised to the second.
+    // The soft limit of the caller is in force, and the command can raise it to the hard limit.
     for (flag, said) in [("-S", "512\n1024\n"), ("-H", "512\n512\n")] {
         let mut command = place.command("bash");
         let script = format!("ulimit -S -f 512; ulimit {flag} -f 512; exec \"$@\"");
@@ -160,12 +160,12 @@ fn a_lower_limit_of_the_caller_stays(place: &Place) {
     }
 }
 
-/// The user may have no process left when the supervisor starts a thread for the output.
+/// The user's limit of processes may be reached when the supervisor starts a thread for the output.
 // SPEC Z5
 #[test]
 fn without_a_process_for_the_output_nothing_runs_and_nothing_stays() {
     let place = Place::outside_tmp();
-    // With the presets, there are placeholders at that moment.
+    // With the presets, placeholders exist when the thread is started.
     place.write("home/.config/agent-sandbox/config.toml", "[limits]\noutput = '1M'\n");
     let names =
         || -> BTreeSet<_> { fs::read_dir(place.project()).unwrap().map(|entry| entry.unwrap().file_name()).collect() };
@@ -183,11 +183,11 @@ fn output_is_cut_at_the_limit_and_the_command_is_ended(place: &Place) {
     let output = run(place, &["--", "yes"]);
     let expected = (Some(124), 1 << 20, reached("output=1M", "output"));
     assert_eq!((output.status.code(), output.stdout.len(), stderr(&output)), expected);
-    // Both streams count, and a command that ignores the end of its reader is ended, too.
+    // Both streams count, and the supervisor also ends a command that ignores SIGPIPE.
     let script = "trap '' PIPE; echo 12345 >&2; echo 67890; sleep 1000";
     let output = run(place, &["--limit", "output=10B", "--", "sh", "-c", script]);
     assert_eq!(output.status.code(), Some(124));
-    // Each stream has a thread of its own, and the later one to read gets the rest.
+    // Each stream has a thread of its own, and the thread that reads later gets the rest.
     let (out, err) = (stdout(&output), stderr(&output));
     let passed = [("6789", "12345\nwarning"), ("67890\n", "1234warning")];
     assert!(passed.iter().any(|(rest, begin)| out == *rest && err.starts_with(begin)), "{output:?}");
@@ -239,7 +239,7 @@ print(os.waitstatus_to_exitcode(status))
     assert_eq!(said, expected);
 }
 
-/// A command can hand its standard output to a process elsewhere, over a socket of the project.
+/// A command can pass its standard output over a socket of the project to a process outside.
 // SPEC Z5
 fn a_pipe_that_another_process_holds_open_does_not_delay_the_end(place: &Place) {
     policy(place, "[limits]\noutput = '1M'\n");
@@ -330,7 +330,7 @@ fn a_limit_of_tmp_needs_a_bwrap_that_knows_sizes(place: &Place) {
         failed(&output, 125, "error[limit-unavailable]: the limit `tmp` cannot be enforced: `");
         assert!(stderr(&output).contains("does not have `--size`"), "{}", stderr(&output));
     }
-    // The default is left out for a bwrap whose text does not name the flag.
+    // The default size is not set for a bwrap whose binary does not contain the flag.
     let wrapper = place.path().join("bin/bwrap");
     let text = fs::read_to_string(&wrapper).unwrap().replace("--size", "--si\"\"ze");
     fs::write(&wrapper, text).unwrap();
@@ -359,7 +359,7 @@ fn limits_are_explained_outside_and_inside(place: &Place) {
     assert_eq!(inside, "limits: time=1h tmp=1G\n");
 }
 
-/// The file that people copy.
+/// `examples/limits.toml`, which people copy.
 fn the_example_runs(place: &Place) {
     policy(place, "");
     let example = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/limits.toml")).unwrap();
@@ -394,7 +394,7 @@ fn limits_are_verified(place: &Place) {
     }
     let words = ["verify", "--json"];
     assert_eq!(facts(run(place, &words), 0), held);
-    // The probe finds a limit that bwrap or the guard does not set.
+    // The probe of `verify` finds out that bwrap or the guard did not set a limit.
     let without = |flag: &str| {
         format!(
             "words=(); while [ $# -gt 0 ]; do if [ \"$1\" = {flag} ]; then shift 2; else words+=(\"$1\"); shift; fi; done"

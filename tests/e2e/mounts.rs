@@ -1,4 +1,4 @@
-//! The mounts of the guard, where the host, or the number of rules, makes them difficult.
+//! The mounts of the guard on difficult hosts, and with many rules.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -22,15 +22,15 @@ for_root!(
     a_socket_in_a_closed_folder_of_our_own_is_not_left_open,
 );
 
-/// The socket of another user, in a folder that is closed to others: outside, root sees it, and
-/// inside, no process does.
+/// The socket is in a folder of another user with mode 0700. Outside, root sees it. Inside, no
+/// process does.
 fn a_socket_where_root_may_not_go_without_capabilities_is_no_trouble(place: &Place) {
     policy(place, "");
     let closed = place.home().join("of-another-user");
     fs::create_dir(&closed).unwrap();
     let _listener = UnixListener::bind(closed.join("socket")).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
-    // In a user namespace with one id there is no other user: then the folder is our own.
+    // A user namespace with one id has no other user, so there the folder is our own.
     let given = std::os::unix::fs::chown(&closed, Some(USER), Some(USER));
     let is_ours = given.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::InvalidInput);
     assert!(is_ours || given.is_ok(), "{given:?}");
@@ -41,8 +41,8 @@ fn a_socket_where_root_may_not_go_without_capabilities_is_no_trouble(place: &Pla
     }
 }
 
-/// The command could open it up again, where the folder around it can be written. Only root sees it
-/// there from outside.
+/// The command owns the folder, so it could change the mode and reach the socket. Outside, only
+/// root sees the socket.
 fn a_socket_in_a_closed_folder_of_our_own_is_not_left_open(place: &Place) {
     policy(place, "rw = ['~/mine']\n");
     let closed = place.home().join("mine/closed");
@@ -56,7 +56,8 @@ fn a_socket_in_a_closed_folder_of_our_own_is_not_left_open(place: &Place) {
     assert!(stderr(&output).contains("PermissionError"), "{}", stderr(&output));
 }
 
-/// A folder that we may not look into cannot be hidden, and the rule lets the command open it.
+/// agent-sandbox cannot find sockets in a folder that it cannot read. The rule would let the
+/// command change the folder's mode, so the start is refused.
 #[test]
 fn a_closed_folder_around_a_service_is_not_opened() {
     situations::as_user(Place::outside_tmp, |place| {
@@ -72,7 +73,7 @@ fn a_closed_folder_around_a_service_is_not_opened() {
     });
 }
 
-/// A folder of another user that is closed to us need not be hidden.
+/// A folder of another user that this user cannot enter need not be hidden.
 #[test]
 fn a_link_into_a_closed_folder_of_another_user_hides_nothing() {
     situations::as_user(Place::outside_tmp, |place| {
@@ -87,7 +88,7 @@ fn a_link_into_a_closed_folder_of_another_user_hides_nothing() {
     });
 }
 
-/// A host of our own making, in a mount namespace.
+/// The test makes its own host in a mount namespace.
 // SPEC C1
 fn mounts_of_the_host_are_as_open_as_what_they_lie_in(place: &Place) {
     const HOST: &str = r#"
@@ -116,7 +117,7 @@ fn mounts_of_the_host_are_as_open_as_what_they_lie_in(place: &Place) {
     }
 }
 
-/// No process can create a file there, so presets need not block anything.
+/// No process can create a file in this project, so presets need not block anything.
 fn a_project_on_a_read_only_file_system_starts(place: &Place) {
     const HOST: &str = r#"
         set -e
@@ -139,7 +140,7 @@ fn an_excluded_folder_of_mode_000_is_hidden(place: &Place) {
     place.give_away();
     let closed = place.project().join("closed");
     fs::set_permissions(&closed, fs::Permissions::from_mode(CLOSED)).unwrap();
-    // Its owner could open it again, were it still there.
+    // The command owns the folder, and could change the mode of one that is not masked.
     let script = "chmod 700 closed 2>/dev/null; cat closed/file 2>/dev/null || echo hidden";
     assert_eq!(succeeded(run(place, &["--", "sh", "-c", script])), "hidden\n");
     assert_eq!(fs::metadata(&closed).unwrap().permissions().mode() & 0o777, CLOSED);
@@ -175,7 +176,7 @@ fn the_umask_of_the_caller_does_not_change_sandbox_folders(place: &Place) {
 fn a_umask_of_0777_does_not_break_placeholders(place: &Place) {
     policy(place, "");
     crate::git::outside(place, &place.project(), "git init -q .");
-    // Makes the folder for our state.
+    // This run creates the state folder.
     succeeded(sandbox(place).args(["--", "true"]).output().unwrap());
     let started = sandbox(place);
     let mut command = place.command("sh");

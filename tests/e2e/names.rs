@@ -1,5 +1,4 @@
-//! Names that shells, patterns or programs that expect UTF-8 may misread: rules for them still
-//! apply.
+//! Rules apply to names that shells, patterns, or programs that expect UTF-8, may misread.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -60,8 +59,9 @@ fn odd_names_hold_in_a_file(place: &Place) {
     }
 }
 
-/// For each name something below a read-only folder that is `rw`, and something in the writable
-/// project that is `ro` or `exclude`, next to a neighbour that no rule names.
+/// Tests three paths with each name: one that is `rw` below a read-only folder, and one that is
+/// `ro` and one that is `exclude` in the writable project. Each has a neighbour that no rule
+/// names.
 fn hold(place: &Place, kind: &str, names: &[&[u8]], state: impl Fn(&[(&str, Vec<u8>)]) -> Vec<OsString>) {
     let project = place.project();
     let mut rules = vec![("ro", b"rw".to_vec())];
@@ -89,7 +89,7 @@ fn hold(place: &Place, kind: &str, names: &[&[u8]], state: impl Fn(&[(&str, Vec<
     place.give_away();
     let found = probe(place, &state(&rules), &paths);
     for ((path, found), expected) in paths.iter().zip(found).zip(expected) {
-        // Which of the two comes first for a closed directory is the kernel's business.
+        // The kernel may answer a write to a closed directory with either error.
         let found = if found.write == "EROFS" && expected.write == "EACCES" { expected.clone() } else { found };
         assert_eq!(found, expected, "{path:?}");
     }
@@ -104,12 +104,12 @@ fn make(kind: &str, path: &PathBuf) {
     }
 }
 
-/// As JSON, which TOML's strings read as well.
+/// The path as a JSON string, which is also a TOML string.
 fn quoted(path: &[u8]) -> String {
     serde_json::Value::from(std::str::from_utf8(path).unwrap()).to_string()
 }
 
-/// A pattern that means exactly this name.
+/// A pattern that matches exactly this name.
 fn escaped(name: &[u8]) -> Vec<u8> {
     name.iter().flat_map(|byte| if b"*?[]{}\\,".contains(byte) { vec![b'\\', *byte] } else { vec![*byte] }).collect()
 }

@@ -1,4 +1,4 @@
-//! The network, and the way to name resolution.
+//! The network, and the files of name resolution.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -47,7 +47,7 @@ fn without_the_network_there_is_only_an_own_loopback(place: &Place) {
     assert_eq!(python(&mut off(), CONNECT, &[&port]), "ECONNREFUSED\n");
     assert_eq!(python(&mut off(), INTERFACES, &[]), "lo\n");
     listener.set_nonblocking(true).unwrap();
-    assert!(listener.accept().is_err(), "nobody came through");
+    assert!(listener.accept().is_err(), "a process inside connected");
 }
 
 fn names_are_resolved_as_outside(place: &Place) {
@@ -58,8 +58,8 @@ fn names_are_resolved_as_outside(place: &Place) {
     assert_eq!((inside.status, stdout(&inside)), (outside.status, stdout(&outside)));
 }
 
-/// A host of our own making, in a mount namespace: `/run` holds what a resolver writes, and
-/// `/etc/resolv.conf` leads there.
+/// The test makes its own host in a mount namespace: `/run` holds the files of a resolver, and
+/// `/etc/resolv.conf` is a link to one of them.
 // SPEC B6
 fn a_resolver_file_in_run_is_readable_with_the_network_only(place: &Place) {
     const HOST: &str = r#"

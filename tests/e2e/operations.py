@@ -1,6 +1,5 @@
-# Tries everything that can be done to a folder and what is in it, and prints what the kernel says
-# to each: `.` for done, or the name of the error. Each operation has a file of its own, named after
-# it.
+# Tries each operation on a folder and its entries, and prints the kernel's answer: `.` for success,
+# or the name of the error. Each operation has a file of its own, which is named after it.
 import errno, json, mmap, os, sys
 
 folder, landing = sys.argv[1:]

@@ -1,5 +1,5 @@
 //! Policies with more masks and read-only binds than bwrap's arguments carry (SPEC B14), and starts
-//! while another process is at work in the project.
+//! while another process changes the project.
 
 use std::fs;
 use std::path::PathBuf;
@@ -27,8 +27,8 @@ fn masks_and_read_only_binds_beyond_the_limit_hold(place: &Place) {
         write(place, format!("kept/{number}/file"), "host");
         write(place, format!("boxes/{number}/file"), "secret");
     }
-    // bwrap always makes the mount of a read-only folder with something writable in it, at any
-    // place in the order.
+    // bwrap, not the guard, always mounts a read-only folder with a writable path in it,
+    // wherever it is in the order.
     write(place, "zone/closed/open/file", "host");
     policy(place, "exclude = ['keys/*.pem', 'boxes/*']\nro = ['kept/*', 'zone/closed']\nrw = ['zone/closed/open']\n");
     let printed: Value = serde_json::from_str(&succeeded(run(place, &["--print-args=json", "--", "true"]))).unwrap();
@@ -88,7 +88,7 @@ fn more_writable_paths_than_bwrap_can_carry_are_an_error(place: &Place) {
     failed(&output, 125, "config.toml:2:");
 }
 
-/// A program of the user makes and removes a file in the project all the time, as a database does
+/// A program of the user creates and removes a file in the project all the time, as a database does
 /// with its journal.
 // SPEC C14
 fn a_directory_that_keeps_changing_does_not_stop_a_start(place: &Place) {
@@ -112,7 +112,8 @@ fn a_directory_that_keeps_changing_does_not_stop_a_start(place: &Place) {
     });
 }
 
-/// A command can plant as many as it likes. The supervisor holds a descriptor for each placeholder.
+/// A command can plant any number of worktrees, and the supervisor needs a descriptor for each
+/// placeholder.
 // SPEC S8
 fn more_worktrees_than_open_files_do_not_stop_a_start(place: &Place) {
     const LIMIT: usize = 256;

@@ -1,4 +1,4 @@
-//! The printed command, pasted into a shell: the sandbox of a run, at every path.
+//! The printed command, pasted into a shell, gives the same access as a run at every path.
 
 use std::fs;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ fn a_pasted_command_gives_the_view_of_a_run(place: &Place) {
             fs::remove_dir_all(entry.unwrap().path()).unwrap();
         }
         case.build(place);
-        // A policy that cannot run is not printed.
+        // Some generated policies are refused, and then no command is printed.
         let printed = sandbox(place).args(["--print-args", "--", "true"]).output().unwrap();
         if printed.status.success() && !stderr(&printed).contains("error[") {
             agree(place, &case.paths(place), &format!("seed {seed}\n{}", case.rules()));
@@ -61,7 +61,7 @@ fn a_pasted_command_of_the_defaults_gives_the_view_of_a_run(place: &Place) {
         place,
         "ro = ['kept', { path = 'blocked', if-missing = 'block' }]\nexclude = ['hidden']\nrw = ['hidden/open']\n",
     );
-    // All presets, besides the rules of the project.
+    // Without the user's file, all presets are on.
     place.write("home/.config/agent-sandbox/config.toml", "");
     place.give_away();
     let mut paths: Vec<PathBuf> = [

@@ -1,5 +1,5 @@
-//! A path that a rule names stays where it is: the folders above it cannot be moved away and built
-//! anew, and ordinary work is not affected.
+//! A path that a rule names cannot be moved: the command cannot move the folders above it away and
+//! create new ones. Ordinary work is not affected.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -18,7 +18,7 @@ everywhere!(
     folders_of_named_paths_in_a_re_opened_folder_cannot_be_moved,
 );
 
-/// Tries to get each folder out of the way, by all means that the kernel has. Prints what worked.
+/// Tries to move each folder away by all system calls for it, and prints those that succeed.
 const MOVE_AWAY: &str = r#"
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)

@@ -21,7 +21,7 @@ everywhere!(
     a_watcher_of_the_project_sees_no_event_of_a_run,
 );
 
-/// inotify queues an event before the system call that caused it returns, so none is missed.
+/// inotify queues an event before the system call that caused it returns, so the test misses none.
 // SPEC M5, M6
 fn a_watcher_of_the_project_sees_no_event_of_a_run(place: &Place) {
     write(place, "README", "x");
@@ -73,8 +73,8 @@ fn excluding_in_the_users_file_hides_what_a_preset_names(place: &Place) {
     assert_eq!(probe::<&str>(place, &[], &[settings]), [Found::none("EACCES")]);
 }
 
-/// The system's file is one that the test mounts for itself, in a mount namespace of its own. The
-/// sandbox starts as the ordinary user, in a user namespace below.
+/// The test mounts its own `/etc` with a system's file in a new mount namespace. The sandbox starts
+/// as the ordinary user, in a child user namespace.
 // SPEC P12
 #[test]
 fn excluding_in_the_systems_file_hides_what_a_preset_names() {
@@ -121,8 +121,8 @@ fn a_users_own_ro_shows_a_file_in_an_excluded_home(place: &Place) {
     assert_eq!(probe::<&str>(place, &[], &[place.home().join(".bashrc")]), [Found::ro("file")]);
 }
 
-/// The glob names no folder, so the command could move `.config` away and make another one. The
-/// preset's rule names it.
+/// The glob alone would let the command move `.config` away and create another folder. The rule of
+/// the preset names `.config`, which keeps it in place.
 // SPEC B13
 fn the_folder_of_a_glob_match_that_a_preset_names_cannot_be_moved(place: &Place) {
     write(place, ".config/mise.toml", "[env]\n");

@@ -113,7 +113,7 @@ fn git(place: &Place, words: &[&str]) -> String {
 fn changes_of_the_host_and_of_the_command_both_survive(place: &Place) {
     repository(place);
     shell(place, "git config a.inside 1; git config a.both 1");
-    // Between two runs.
+    // The host's file changes between two runs.
     git(place, &["config", "a.outside", "1"]);
     git(place, &["config", "a.both", "2"]);
     let output = run(place, &["--", "git", "config", "--get-regexp", "^a"]);
@@ -122,8 +122,8 @@ fn changes_of_the_host_and_of_the_command_both_survive(place: &Place) {
     lines.sort();
     assert_eq!(lines, ["a.both 2", "a.inside 1", "a.outside 1"]);
     assert_eq!(git(place, &["config", "--get-regexp", "^a"]), "a.outside 1\na.both 2\n");
-    // During a run, in place, as an editor does that keeps the file: a rename would take the mount
-    // off.
+    // The host's file changes during a run, in place as some editors do: a rename would detach
+    // the mount.
     let script = "git config branch.main.description inside; touch started; while [ ! -e go ]; do sleep 0.01; done";
     let mut command = crate::sandbox::sandbox(place);
     let mut child = command.args(["--", "sh", "-c", script]).spawn().unwrap();
@@ -139,7 +139,8 @@ fn changes_of_the_host_and_of_the_command_both_survive(place: &Place) {
     assert_eq!(git(place, &["config", "branch.main.description"]), "inside\n");
 }
 
-/// As git on the host does it. The link is gone with the file that it covered, which is reported.
+/// git on the host renames a new file over its settings. This detaches the mount of the link to the
+/// copy, which the run reports.
 // SPEC Q3
 fn a_file_that_the_host_replaces_meanwhile_loses_no_change(place: &Place) {
     repository(place);
@@ -163,8 +164,8 @@ fn a_file_that_the_host_replaces_meanwhile_loses_no_change(place: &Place) {
     );
 }
 
-/// The settings of the three agents, as they write them: in place, or beside the file that a link
-/// leads to.
+/// The three agents write their settings in place, or rename a new file over the target of the
+/// link.
 // SPEC Q4
 fn settings_of_agents_stay_and_a_few_keys_reach_the_host(place: &Place) {
     for (file, content) in [
@@ -206,7 +207,7 @@ END
     assert!(again.contains("trust_level = \"trusted\"") && again.contains("skipDangerous"), "{again}");
 }
 
-/// The end of a copy of Codex's settings.
+/// The lines that agent-sandbox adds to the copy of Codex's settings.
 const NO_DAEMON: &str = "[features]\ndaemon_auto_start = false\n";
 
 fn in_a_new_home_the_keys_make_the_file(place: &Place) {
@@ -221,10 +222,10 @@ fn in_a_new_home_the_keys_make_the_file(place: &Place) {
     fs::remove_file(&file).unwrap();
     let inside = format!("notify = [\"evil\"]\n\n{NO_DAEMON}");
     assert_eq!(shell(place, "cat ~/.codex/config.toml"), inside, "the user removed the model");
-    assert!(!file.exists(), "and it does not come back");
+    assert!(!file.exists(), "the run must not create the file again");
 }
 
-/// With its server in a process of its own, Codex would install a program in the host's home.
+/// To run its server in a process of its own, Codex would install a program in the host's home.
 // SPEC Q11
 fn codex_starts_no_server_unless_the_user_wants_it(place: &Place) {
     place.write("home/.codex/config.toml", "# mine\nmodel = \"m\"\n");
@@ -234,7 +235,7 @@ fn codex_starts_no_server_unless_the_user_wants_it(place: &Place) {
     let host = place.home().join(".codex/config.toml");
     assert_eq!(fs::read_to_string(&host).unwrap(), "# mine\nmodel = \"m\"\n");
     assert!(!place.home().join(".codex/packages").exists());
-    // The command may change it, and so may the host.
+    // The command may change the key in its copy, and the user may set it in the host's file.
     let script = "sed -i --follow-symlinks s/false/true/ ~/.codex/config.toml";
     assert!(stderr(&run(place, &["--", "sh", "-c", script])).contains("daemon_auto_start"));
     assert!(shell(place, "cat ~/.codex/config.toml").contains("daemon_auto_start = true"));
@@ -299,8 +300,8 @@ fn a_symlink_in_its_place_is_read_only_with_a_warning(place: &Place) {
     assert_eq!(fs::read_to_string(git.join("real")).unwrap(), before);
 }
 
-/// Refuses `move_mount` to the arguments that follow, as some seccomp profiles of containers do.
-/// The call has the same number on all architectures.
+/// Runs its arguments under a filter that refuses `move_mount`, as some seccomp profiles of
+/// containers do. The call has the same number on all architectures.
 const REFUSE_MOVE_MOUNT: &str = r#"
 import ctypes, os, struct, sys
 NO_NEW_PRIVS, SECCOMP, FILTER = 38, 22, 2
@@ -345,7 +346,7 @@ fn every_key_that_stays_is_reported(place: &Place) {
     }
 }
 
-/// Gemini CLI renames a new file over the one that a variable names.
+/// Gemini CLI renames a new file over the file that a variable names.
 // SPEC Q2
 fn a_program_that_replaces_the_file_itself_is_led_to_the_copy(place: &Place) {
     let file = place.home().join(".gemini/trustedFolders.json");
@@ -359,7 +360,7 @@ fn a_program_that_replaces_the_file_itself_is_led_to_the_copy(place: &Place) {
     assert_eq!(fs::read(&file).unwrap(), before);
     let again = shell(place, "cat ~/.gemini/trustedFolders.json \"$GEMINI_CLI_TRUSTED_FOLDERS_PATH\"");
     assert_eq!(again.matches(place.project().to_str().unwrap()).count(), 2, "{again}");
-    // The user's own place is the user's.
+    // A path that the user has set is kept.
     let mut command = crate::sandbox::sandbox(place);
     let output = command.env("GEMINI_CLI_TRUSTED_FOLDERS_PATH", "/mine").args(["--", "printenv"]).output().unwrap();
     assert!(succeeded(output).contains("GEMINI_CLI_TRUSTED_FOLDERS_PATH=/mine\n"));
@@ -391,7 +392,8 @@ fn a_file_that_is_too_large_is_read_only_with_a_warning(place: &Place) {
     assert_eq!(shell(place, "cat ~/.codex/config.toml"), expected, "other files have their copies");
 }
 
-/// Nothing leaves at its end, but the copy stays, and the next run finishes it.
+/// A killed run writes nothing to the host, but its copy stays, and the next run writes the
+/// changes.
 fn a_killed_run_loses_nothing(place: &Place) {
     repository(place);
     let script = "git config branch.main.description kept; touch started; sleep 60";
@@ -408,8 +410,7 @@ fn a_killed_run_loses_nothing(place: &Place) {
     assert!(config(place).contains("description = kept"));
 }
 
-/// A watcher of the project, and git, see neither the copies nor a change of a file that did not
-/// change.
+/// A watcher of the project, and git, do not see the copies, and no file of `.git` changes.
 fn the_git_folder_of_the_host_stays_unchanged(place: &Place) {
     repository(place);
     let looked = || {
@@ -450,7 +451,7 @@ impl Waiting {
     }
 }
 
-/// A test that fails leaves no run behind.
+/// Kills the run if the test fails.
 impl Drop for Waiting {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -536,7 +537,7 @@ fn closed_folders_beside_a_copy_are_forgotten(place: &Place) {
     shell(place, close);
     assert!(forget(place).status.success());
     assert_eq!(shell(place, "git config a.b || echo gone"), "gone\n");
-    // In the copy's own folder again, and beside the one that was set aside.
+    // The command closes folders again, now with an earlier copy that was set aside.
     shell(place, close);
     let project = place.project();
     let words = ["private", "forget", "--project", project.to_str().unwrap()];
@@ -547,7 +548,7 @@ fn closed_folders_beside_a_copy_are_forgotten(place: &Place) {
     assert_eq!(left, ["lock"]);
 }
 
-/// Both projects have a mount over one file of the home, and each has its own copy.
+/// Two projects mount over the same file of the home, and each has its own copy.
 // SPEC Q8
 fn a_private_file_in_use_by_another_project_is_kept_and_reported(place: &Place) {
     let file = place.home().join(".codex/config.toml");
@@ -575,7 +576,7 @@ fn the_mode_stays_and_a_key_that_the_host_changed_is_the_hosts(place: &Place) {
     let script = "git config branch.main.description inside; git config branch.main.rebase true";
     let waiting = Waiting::start(crate::sandbox::sandbox(place), place.project(), script);
     let before = fs::metadata(&file).unwrap();
-    // In place: a rename would take the mount off.
+    // The file is changed in place: a rename would detach the mount.
     write(place, ".git/config", config(place) + "[branch \"main\"]\n\tdescription = outside\n");
     waiting.finish();
     let after = fs::metadata(&file).unwrap();
@@ -587,7 +588,7 @@ fn the_mode_stays_and_a_key_that_the_host_changed_is_the_hosts(place: &Place) {
     );
 }
 
-/// Only root and members of a group can give a file to it.
+/// Only root and the members of a group can give a file to the group.
 // SPEC Q4
 fn a_group_that_cannot_be_kept_loses_its_rights(place: &Place) {
     const OTHERS: u32 = 54_321;
@@ -637,7 +638,7 @@ fn extended_attributes_and_acls_stay(place: &Place) {
     assert!(config(place).contains("rebase = true"));
     assert_eq!(attribute(&file, "user.mine").as_deref(), Some(&b"kept"[..]));
     assert_eq!((attribute(&file, ACCESS_ACL), fs::metadata(&file).unwrap().mode()), (Some(acl()), mode));
-    // Each new file in the folder gets this one. The file has none.
+    // Each new file in the folder gets this ACL, but the existing file has none.
     set_attribute(&git, "system.posix_acl_default", &acl());
     rustix::fs::removexattr(&file, ACCESS_ACL).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
@@ -646,7 +647,7 @@ fn extended_attributes_and_acls_stay(place: &Place) {
     assert_eq!((attribute(&file, ACCESS_ACL), fs::metadata(&file).unwrap().mode() & 0o777), (None, 0o640));
 }
 
-/// Only root can give a file capabilities.
+/// Only root can set the capabilities of a file.
 // SPEC Q4
 fn a_file_whose_attributes_cannot_be_kept_is_left_alone(place: &Place) {
     repository(place);
@@ -702,7 +703,7 @@ fn the_copies_of_a_project_in_use_are_not_forgotten(place: &Place) {
     assert_eq!(shell(place, "git config a.first || echo gone"), "gone\n");
 }
 
-/// No mount was lost, so the command cannot have done it.
+/// No mount was detached, so the command cannot have made the change.
 fn the_hosts_own_change_in_a_protected_file_is_no_finding(place: &Place) {
     repository(place);
     let waiting = Waiting::start(crate::sandbox::sandbox(place), place.project(), "true");
@@ -712,8 +713,8 @@ fn the_hosts_own_change_in_a_protected_file_is_no_finding(place: &Place) {
     for name in ["started", "go"] {
         fs::remove_file(place.project().join(name)).unwrap();
     }
-    // A rename takes the mount off. No program can tell a change of the user from a change of the
-    // command.
+    // A rename detaches the mount, and then the run cannot tell a change of the user from a change
+    // of the command.
     let waiting = Waiting::start(crate::sandbox::sandbox(place), place.project(), "true");
     git(place, &["config", "core.fsmonitor", "mine"]);
     let said = waiting.finish();
@@ -785,7 +786,7 @@ fn a_copy_in_use_is_not_forgotten_and_the_last_run_reports(place: &Place) {
     let forgotten = forget(place);
     assert_eq!(forgotten.status.code(), Some(125));
     assert!(stderr(&forgotten).contains("a run uses it"), "{}", stderr(&forgotten));
-    // As a program leaves it that is writing.
+    // The file is invalid, as while a program writes it.
     let second = run_of(place, &["--", "sh", "-c", "cp .git/config kept; echo '[' >.git/config"]);
     assert_eq!(stderr(&second), "");
     let third = run_of(place, &["--", "sh", "-c", "cat kept >.git/config; rm kept"]);

@@ -1,4 +1,4 @@
-"""Serves a registry with one crate, `leaf`, that wants a token, on loopback. Prints the port."""
+"""Serves a registry on loopback that demands a token and has one crate, `leaf`. Prints the port."""
 
 import hashlib
 import http.server

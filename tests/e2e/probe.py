@@ -1,5 +1,6 @@
-# Reports what the kernel allows at each path on standard input, each ended by a NUL byte. Prints
-# one JSON object for each: what is there, and `ok` or the error number for reading and for writing.
+# Reports the access that the kernel allows at each path. Standard input has the paths, each ended
+# by a NUL byte. Prints a JSON object for each: its kind, and `ok` or the error number of reading
+# and of writing.
 import json, os, stat, sys
 
 

@@ -70,7 +70,7 @@ fn arguments_and_environment_reach_the_command_unchanged(place: &Place) {
         variables.sort();
         variables
     };
-    // bwrap sets PWD to where the command starts, as a shell would.
+    // bwrap sets PWD to the working directory of the command, as a shell would.
     let outside = variables(place.command("env").env("PWD", place.project()).env("AGENT_SANDBOX", "1"));
     assert_eq!(variables(sandbox(place).arg("--")), outside);
     assert_eq!(shell(place, "pwd"), format!("{}\n", place.project().display()));
@@ -111,8 +111,8 @@ fn killing_the_launcher_ends_the_command(place: &Place) {
     launcher.wait().unwrap();
 }
 
-/// bwrap is the caller's own child then. A supervised run outlives its caller, as a command alone
-/// would (`nohup`).
+/// With `--exec`, bwrap is the direct child of the caller and ends with it. A supervised run
+/// outlives its caller, as any command does under `nohup`.
 // SPEC B1, S12
 fn the_end_of_the_caller_ends_the_command_without_supervision(place: &Place) {
     policy(place, "");
@@ -132,7 +132,7 @@ fn nothing_outlives_the_command(place: &Place) {
     assert!(launcher.wait().unwrap().success());
 }
 
-/// Starts a command and waits until it says that the sandbox is up.
+/// Starts a command and waits until it prints `started`.
 fn started(command: &mut Command) -> (Child, BufReader<ChildStdout>) {
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -147,7 +147,7 @@ fn started(command: &mut Command) -> (Child, BufReader<ChildStdout>) {
 pub fn assert_ended(mut output: BufReader<ChildStdout>) {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(output.read_to_end(&mut Vec::new()).is_ok()));
-    assert_eq!(receiver.recv_timeout(Duration::from_secs(120)), Ok(true), "somebody inside still runs");
+    assert_eq!(receiver.recv_timeout(Duration::from_secs(120)), Ok(true), "a process inside still runs");
 }
 
 fn the_printed_forms_do_what_a_run_does(place: &Place) {
@@ -170,7 +170,7 @@ fn the_printed_forms_do_what_a_run_does(place: &Place) {
     assert!(direct.ends_with("it's a'b\nc\nhidden\n") && direct.contains("TMPDIR=/tmp\n"), "{direct}");
     assert_eq!(by_shell, direct);
 
-    // The same without the guard, whose filter bwrap then reads from a descriptor.
+    // Without the guard, bwrap reads the filter from a descriptor. The sandbox is the same.
     let script =
         sandbox(place).args(["--no-guard", "--print-args=script"]).args(command).env("TMPDIR", place.home()).output();
     let by_shell = environment(place.command("sh").arg("-c").arg(OsString::from_vec(script.unwrap().stdout)));

@@ -1,5 +1,5 @@
-//! Random policies over random trees: the model's reading of the argv agrees with the findings of a
-//! process inside, path by path. If there are only exact rules, both agree with the policy.
+//! Random policies over random trees: at each path, the model of the argv agrees with the access
+//! of a process inside. If all rules are exact, both also agree with the policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::sandbox::{Found, policy, probe, sandbox};
 use crate::support::{Place, abs, model_of_printed, stderr};
 
-/// Policies for each situation.
+/// The number of policies for each situation.
 pub const POLICIES: u64 = 60;
 
 everywhere!(the_model_says_what_a_process_inside_finds);
@@ -30,10 +30,10 @@ fn the_model_says_what_a_process_inside_finds(place: &Place) {
         met.extend(agree(place, &case, seed));
     }
     let all = ["Absent", "Fresh", "MaskedFile", "Unreachable", "nothing", "readable", "writable"];
-    assert_eq!(met, BTreeSet::from(all), "the policies are too tame");
+    assert_eq!(met, BTreeSet::from(all), "the policies do not cover all kinds of view");
 }
 
-/// Compares model and kernel where the home, or all of the root, is the sandbox's own.
+/// Compares model and kernel with a private home, and with a root directory of the sandbox's own.
 // SPEC O2
 fn the_model_knows_homes_and_bases_of_the_sandboxs_own(place: &Place) {
     for seed in 0..POLICIES / 4 {
@@ -59,18 +59,18 @@ fn the_model_knows_homes_and_bases_of_the_sandboxs_own(place: &Place) {
     }
 }
 
-/// Compares policy, model and kernel; gives the kinds of view that were met.
+/// Compares policy, model and kernel, and returns the kinds of view at the paths.
 fn agree(place: &Place, case: &Case, seed: u64) -> BTreeSet<&'static str> {
     let paths = case.paths(place);
     let mut met = BTreeSet::new();
     let mut granted = Vec::new();
-    // A link does not open a hidden path (SPEC G8); the properties say when.
+    // A link does not open a hidden path (SPEC G8), so such a policy is refused.
     let refused = stderr(&sandbox(place).args(["--print-args", "--", "true"]).output().unwrap());
     if refused.contains("error[hidden-target]") {
         return met;
     }
     for flags in [&[][..], &["--no-optimize"], &["--no-guard"]] {
-        // A run makes our state folder where a rule would let the command make it.
+        // The run comes before the model: it creates the state folder if the command could.
         let answers = probe(place, flags, &paths);
         let model = model(place, flags);
         let ok = |found: &Found| (found.read == "ok", found.write == "ok");
@@ -93,7 +93,7 @@ fn agree(place: &Place, case: &Case, seed: u64) -> BTreeSet<&'static str> {
     met
 }
 
-/// The model of what the product prints.
+/// The model of the printed argv.
 fn model(place: &Place, flags: &[&str]) -> Model {
     let output = sandbox(place).args(flags).args(["--print-args=json", "--", "true"]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
@@ -101,7 +101,7 @@ fn model(place: &Place, flags: &[&str]) -> Model {
     model_of_printed(&printed, |path| path.as_path().exists())
 }
 
-/// A name for the view, and what the probe may find there.
+/// A name for the view, and the answers that the probe may give.
 fn expected(view: &View, path: &Path) -> (&'static str, Vec<Found>) {
     match view {
         View::Host { writable, .. } => match fs::symlink_metadata(path) {
@@ -119,11 +119,11 @@ fn expected(view: &View, path: &Path) -> (&'static str, Vec<Found>) {
         }
         View::Absent { .. } => ("Absent", vec![Found::none("ENOENT"), Found::none("ENOTDIR")]),
         View::Unreachable { .. } => ("Unreachable", vec![Found::none("EACCES")]),
-        _ => panic!("the paths are elsewhere: {view:?}"),
+        _ => panic!("unexpected view: {view:?}"),
     }
 }
 
-/// Whether what was found is what an access to something that exists means.
+/// Whether the answer of the probe fits the access. The path exists on the host.
 fn fits(access: &str, found: &Found) -> bool {
     match access {
         "rw" => found.read == "ok" && found.write == "ok",
@@ -132,7 +132,7 @@ fn fits(access: &str, found: &Found) -> bool {
     }
 }
 
-/// SplitMix64: the same cases on every machine.
+/// A random number generator (SplitMix64) that gives the same cases on every machine.
 pub struct Generator(pub u64);
 
 impl Generator {
@@ -166,9 +166,9 @@ enum Node {
 /// A tree below the home, and rules for it. Paths are relative to the home.
 pub struct Case {
     nodes: BTreeMap<PathBuf, Node>,
-    /// No patterns and no links: the meaning can be read off the rules.
+    /// Whether there are neither patterns nor links, so that [`Case::access`] knows each access.
     exact: bool,
-    /// Links and where they lead, both relative to the home.
+    /// Links and their targets, both relative to the home.
     links: BTreeMap<PathBuf, PathBuf>,
     /// Access and text, as written in the project's file.
     rules: Vec<(&'static str, String)>,
@@ -262,9 +262,9 @@ impl Case {
         paths
     }
 
-    /// The access at a path of the tree, read off the rules themselves: the deepest rule at or
-    /// above the path wins; of several there, the one in the file, then the most restrictive one.
-    /// `None` where patterns and links make that a longer story.
+    /// The access at a path of the tree according to the rules: the deepest rule at or above the
+    /// path wins, then a rule of the file, then the most restrictive rule. `None` if there are
+    /// patterns or links, or if the path is not in the tree.
     fn access(&self, place: &Place, path: &Path) -> Option<&'static str> {
         let relative = path.strip_prefix(place.home()).ok()?;
         if !self.exact || !self.nodes.contains_key(relative) {
@@ -288,8 +288,8 @@ fn is_inside(path: &Path) -> bool {
     path.starts_with(PROJECT) && path != Path::new(PROJECT)
 }
 
-/// Few names, so that rules meet: folders `d0` to `d2` and files `f0` to `f2` at each level, in the
-/// project and beside it.
+/// A random tree of folders `d0` to `d2` and files `f0` to `f2` in the project and beside it. It
+/// has few names, so that several rules apply to a path.
 fn tree(random: &mut Generator) -> BTreeMap<PathBuf, Node> {
     let mut nodes = BTreeMap::new();
     let mut folders = vec![PathBuf::from(PROJECT), PathBuf::from("other")];

@@ -29,7 +29,8 @@ fn report(place: &Place, flags: &[&str]) -> Output {
     place.agent_sandbox().arg("report").args(flags).output().unwrap()
 }
 
-/// A run that creates a file which tools obey, and whose standard error no process reads any more.
+/// A run that creates a file which tools obey, and cannot show its report: no process reads its
+/// standard error.
 fn unread(place: &Place, file: &str) {
     let (reader, gone) = io::pipe().unwrap();
     drop(reader);
@@ -59,7 +60,7 @@ fn an_unshown_report_is_repeated_once(place: &Place) {
     assert!(said.starts_with("warning[unshown-report]: the report of the run here that ended"), "{said}");
     assert!(said.contains(CREATED), "{said}");
     assert_eq!(stderr(&run(place, &["--", "true"])), "", "once");
-    // Other forms of a start repeat it, too; those that start nothing do not.
+    // `--exec` repeats the report, too. Commands that start no sandbox do not.
     fs::remove_file(place.project().join(".envrc")).unwrap();
     unread(place, ".envrc");
     assert!(!stderr(&run(place, &["--print-args", "--", "true"])).contains(CREATED));
@@ -77,14 +78,14 @@ fn the_last_report_can_be_read_again(place: &Place) {
     let again = succeeded(report(place, &["--last"]));
     assert!(again.starts_with("the report of the run that ended ") && again.contains(CREATED), "{again}");
     assert!(!again.contains("was not shown"), "{again}");
-    // A run without anything to say leaves the last report.
+    // A run without a report of its own keeps the last report.
     assert_eq!(stderr(&run(place, &["--", "true"])), "");
     let path = place.project().join(".envrc");
     let kept = json(place);
     assert_eq!((kept.len(), &kept[0]["shown"], kept[0]["left-out"].as_u64()), (1, &Value::Bool(true), Some(0)));
     assert_eq!(kept[0]["findings"][0]["code"], "created-during-run");
     assert_eq!(kept[0]["findings"][0]["paths"], serde_json::json!([path]));
-    // Two reports that were not shown: all, or the newest.
+    // Of two reports that were not shown, `--last` shows the newest, and the next run the other.
     unread(place, ".mcp.json");
     unread(place, ".gdbinit");
     let newest = succeeded(report(place, &["--last"]));
@@ -119,7 +120,7 @@ fn a_report_names_a_hundred_paths_and_keeps_all(place: &Place) {
 fn a_report_that_was_not_wanted_is_not_repeated(place: &Place) {
     unread(place, ".envrc");
     assert_eq!(stderr(&run(place, &["--quiet", "--", "true"])), "");
-    assert!(stderr(&run(place, &["--", "true"])).contains(CREATED), "an earlier report waits for a run that shows it");
+    assert!(stderr(&run(place, &["--", "true"])).contains(CREATED), "an earlier report is kept until a run shows it");
     fs::remove_file(place.project().join(".envrc")).unwrap();
     assert_eq!(stderr(&run(place, &["--quiet", "--", "touch", ".envrc"])), "");
     assert_eq!(stderr(&run(place, &["--", "true"])), "");
@@ -137,7 +138,7 @@ fn reports_that_are_never_read_do_not_pile_up(place: &Place) {
 
 // SPEC R6
 fn a_report_that_cannot_be_kept_is_shown(place: &Place) {
-    // A file where the folder should be, so that root cannot make it either.
+    // A file is at the path of the folder, so that root cannot create it either.
     write(place, reports(place), "");
     let output = run(place, &["--", "sh", "-c", "touch .envrc; exit 3"]);
     let said = stderr(&output);
@@ -155,7 +156,7 @@ fn a_report_that_cannot_be_read_is_reported_as_damaged(place: &Place) {
     let said = stderr(&run(place, &["--", "true"]));
     assert!(said.starts_with("warning[unshown-report]: the report of an earlier run here was never shown"), "{said}");
     assert!(said.contains("it is damaged") && said.contains(kept.to_str().unwrap()), "{said}");
-    // The others are shown.
+    // Reports that are not damaged are shown.
     unread(place, ".mcp.json");
     let shown = report(place, &[]);
     assert_eq!(shown.status.code(), Some(0));
@@ -176,7 +177,7 @@ fn a_report_belongs_to_its_project(place: &Place) {
     assert!(!stderr(&elsewhere(sandbox(place).args(["--", "true"]))).contains(CREATED));
     let none = elsewhere(place.agent_sandbox().args(["report", "--last"]));
     assert_eq!(stdout(&none), "no run in this project has left a report\n");
-    // The state folder lies in this one, and has no report of it.
+    // The home contains the state folder, but no report is about the home.
     let none = place.agent_sandbox().args(["report"]).current_dir(place.home()).output().unwrap();
     assert_eq!((stdout(&none).as_str(), stderr(&none).as_str()), ("no run in this project has left a report\n", ""));
     assert!(stderr(&run(place, &["--", "true"])).contains(CREATED));

@@ -9,7 +9,7 @@ everywhere!(a_process_that_outlives_the_command_plants_nothing, the_exit_status_
 
 const BLOCKED: &str = "ro = [{ path = 'blocked/', if-missing = 'block' }]\n";
 
-/// Each leaves a process that keeps trying to create the path.
+/// Each script leaves a process that keeps trying to create the path.
 const OUTLIVING: [&str; 4] = [
     // Orphans, which become children of the first process.
     "for i in 1 2 3; do (setsid sh -c 'while :; do mkdir -p blocked/in && touch planted; done' 2>/dev/null &) ; done",

@@ -35,7 +35,8 @@ for_both!(
 /// Turns a hang into a failure.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Says `covered-N` when the file that was replaced for the Nth time is as the policy says.
+/// Creates `covered-N` when the policy again applies to the file that was replaced for the Nth
+/// time.
 const INSIDE: &str = r#"
 import os, stat, sys, time
 path, how, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -115,7 +116,7 @@ impl<'p> Watched<'p> {
         }
     }
 
-    /// Says that the file was replaced, and waits until it is covered again.
+    /// Tells the command that the file was replaced, and waits until it is covered again.
     #[track_caller]
     fn replaced(&mut self, number: usize) {
         fs::write(self.place.project().join(format!("replaced-{number}")), "").unwrap();
@@ -134,7 +135,7 @@ impl<'p> Watched<'p> {
     }
 }
 
-/// The host's user writes a new file and renames it.
+/// Writes a new file on the host and renames it to `path`.
 fn rename(place: &Place, path: &str, content: &str) {
     place.write(place.project().join("new"), content);
     fs::rename(place.project().join("new"), place.project().join(path)).unwrap();
@@ -157,7 +158,7 @@ fn fifty_times(place: &Place, path: &str, how: &str, replace: fn(&Place, &str, &
         watched.replaced(number);
     }
     let said = watched.end();
-    // Once at the time, and once in the report.
+    // The run says so when it covers the file, and again in its report.
     assert_eq!(said.matches(&format!("`{path}` {COVERED}")).count(), 2, "{said}");
     assert_eq!(fs::read_to_string(place.project().join(path)).unwrap(), "content 49");
 }
@@ -211,7 +212,7 @@ fn settings_of_git_are_read_only_again_after_each_of_fifty_changes(place: &Place
     fifty_settings(place, "read-only");
 }
 
-/// The list of covered files, which git inside reads in the place of the host's.
+/// The run generates the `info/exclude` that git inside reads instead of the host's file.
 // SPEC Y1
 fn a_generated_file_is_read_only_again(place: &Place) {
     git(place, &["init", "-q"]);
@@ -222,7 +223,7 @@ fn a_generated_file_is_read_only_again(place: &Place) {
     assert!(watched.end().contains(&format!("`.git/info/exclude` {COVERED}")));
 }
 
-/// A mask that shows an empty file is not made again: the file refuses to be opened.
+/// At first the command reads an empty file. The new mask refuses to be opened instead.
 // SPEC Y1
 fn a_file_that_reads_as_empty_is_hidden(place: &Place) {
     place.write(place.home().join(".pypirc"), "password = canary");
@@ -244,7 +245,7 @@ fn a_file_that_reads_as_empty_is_hidden(place: &Place) {
     assert!(stderr(&output).contains("Permission denied"), "{}", stderr(&output));
 }
 
-/// Such a file is not in a writable folder, but a program of the host may replace it.
+/// The command cannot write to the folder of the secret, but a program of the host may replace it.
 // SPEC Y1
 fn a_secret_in_a_read_only_home_is_hidden_again(place: &Place) {
     place.write(place.home().join("notes/secret"), "first");
@@ -293,7 +294,7 @@ fn a_file_that_became_something_else_is_hidden(place: &Place) {
     }
 }
 
-/// vim renames the old file, and the mount goes along; then it creates a new one.
+/// vim renames the old file together with its mount, and then creates a new file.
 // SPEC Y1
 fn a_file_that_vim_moves_away_is_covered_again(place: &Place) {
     write(place, ".env", "original");
@@ -321,7 +322,7 @@ fn a_replacement_is_warned_of_at_once_and_reported(place: &Place) {
     assert!(stdout(&output).contains(COVERED), "{}", stdout(&output));
 }
 
-/// The report comes when the program has ended.
+/// The run shows its report after the program has ended.
 // SPEC Y4
 fn a_program_that_draws_on_the_terminal_is_not_disturbed(place: &Place) {
     write(place, ".env", "original");
@@ -404,8 +405,8 @@ fn without_a_supervisor_nothing_is_covered_again(place: &Place) {
     }
 }
 
-/// A command can create any number of such directories. The directories near the root are watched
-/// all the same.
+/// A command can create any number of directories with protected files. The run watches those near
+/// the root, and warns about the others.
 // SPEC Y5
 fn beyond_the_watched_directories_a_warning_says_so(place: &Place) {
     write(place, ".env", "original");

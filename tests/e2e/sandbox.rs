@@ -1,4 +1,4 @@
-//! Starting the product, and asking what a process inside finds.
+//! Starts agent-sandbox, and examines the access of a process inside.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{Place, binary, stderr, stdout};
 
-/// Only the project is open, besides the rules that a test adds.
+/// A policy with `@base` alone: only the project is writable. A test adds its rules.
 pub const BASE_ONLY: &str = "[filesystem]\npresets = [\"!@all\", \"@base\"]\n";
 
 /// Writes `BASE_ONLY` and `rules` as the user's policy: a project's file that removes presets needs
@@ -26,8 +26,8 @@ pub fn write(place: &Place, path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
     place.write(place.project().join(path), content);
 }
 
-/// The product with the flags that its caller needs. A project's file that removes presets needs
-/// consent; named with `--config` it is the caller's own.
+/// agent-sandbox with the flags that the test needs. A project's file that removes presets needs
+/// consent, but not if the caller names it with `--config`.
 pub fn sandbox(place: &Place) -> Command {
     let mut command = place.agent_sandbox();
     let file = place.project().join(".agent-sandbox.toml");
@@ -40,16 +40,15 @@ pub fn sandbox(place: &Place) -> Command {
     command
 }
 
-/// The product, without `--allow-root`, where just these marker files of containers exist.
+/// agent-sandbox without `--allow-root`, on a host with exactly these marker files of containers.
 pub fn marked(place: &Place, markers: &[&str]) -> Command {
     let mut command = with_markers(place, markers);
     command.arg(binary());
     command
 }
 
-/// Starts the arguments that follow on a root directory that has just these marker files of
-/// containers. This machine may be a container itself, and no mount can hide a file of its root
-/// directory.
+/// Runs the arguments that follow in a root directory that has exactly these marker files of
+/// containers. This machine may itself be a container, and no mount can hide its marker file.
 pub fn with_markers(place: &Place, markers: &[&str]) -> Command {
     let mut command = place.command("bwrap");
     command.args(["--cap-add", "ALL"]);
@@ -67,7 +66,7 @@ pub fn with_markers(place: &Place, markers: &[&str]) -> Command {
     command
 }
 
-/// Runs words inside; they start with the flags of the product, if any.
+/// Runs agent-sandbox with these arguments: flags, and then the command.
 pub fn run<S: AsRef<OsStr>>(place: &Place, words: &[S]) -> Output {
     sandbox(place).args(words).output().unwrap()
 }
@@ -92,16 +91,16 @@ pub fn succeeded(output: Output) -> String {
     stdout(&output)
 }
 
-/// The product's own failure: its exit code, and a text that names the cause.
+/// Asserts that agent-sandbox itself failed, with this exit code and a message that has `cause`.
 #[track_caller]
 pub fn failed(output: &Output, code: i32, cause: &str) {
     let said = stderr(output);
     assert_eq!(output.status.code(), Some(code), "{said}");
     assert!(said.contains(cause), "not {cause}: {said}");
-    assert_eq!(stdout(output), "", "nothing was run");
+    assert_eq!(stdout(output), "", "the command must not run");
 }
 
-/// An answer in JSON is as its schema says.
+/// Asserts that an answer in JSON fits its schema.
 #[track_caller]
 pub fn assert_fits(schema: &str, answer: &Value) {
     let text = fs::read_to_string(format!("{}/schema/{schema}.schema.json", env!("CARGO_MANIFEST_DIR"))).unwrap();
@@ -123,7 +122,7 @@ impl Found {
         Self { kind: kind.into(), read: read.into(), write: write.into() }
     }
 
-    /// Nothing is visible there, because of this error.
+    /// No file is visible, because of this error.
     pub fn none(error: &str) -> Self {
         Self::new("none", error, error)
     }
@@ -151,7 +150,7 @@ pub fn probe<F: AsRef<OsStr>>(place: &Place, flags: &[F], paths: &[PathBuf]) -> 
     answers(&mut command, paths)
 }
 
-/// The report of the probe about each path.
+/// The answer of the probe, which `command` starts, for each path.
 pub fn answers(command: &mut Command, paths: &[PathBuf]) -> Vec<Found> {
     let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
     let output = succeeded(with_input(command, &input));
@@ -190,7 +189,7 @@ pub fn with_input(command: &mut Command, input: &[u8]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Everything below a path, with the attributes that a change would alter.
+/// All files below a path, with the attributes that a change would alter.
 pub fn snapshot(path: &Path) -> Vec<String> {
     let mut lines = Vec::new();
     describe(path, Path::new(""), &mut lines);
@@ -220,7 +219,7 @@ fn describe(root: &Path, relative: &Path, lines: &mut Vec<String>) {
 /// The names of a file's `user.*` attributes.
 fn attributes(path: &Path) -> String {
     let mut names = [0; 1024];
-    // A file system without them answers with an error, and then there is nothing to change either.
+    // A file system without attributes answers with an error, and has none that could change.
     let length = rustix::fs::llistxattr(path, &mut names[..]).unwrap_or_default();
     String::from_utf8_lossy(&names[..length]).split('\0').filter(|name| name.starts_with("user.")).collect()
 }

@@ -1,4 +1,4 @@
-//! The printed script removes the placeholders that it creates, however it ends, and nothing else.
+//! However it ends, the printed script removes exactly the placeholders that it created.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -43,7 +43,7 @@ exclude = [{ path = 'token', if-missing = 'block' }]",
     place.write("script", printed);
 }
 
-/// Runs it in a process group of its own, until the command says that it has started.
+/// Runs the script in a process group of its own, and waits until the command prints `started`.
 fn started(place: &Place, shell: &[&str]) -> (Child, Pid) {
     let mut command = place.command(shell[0]);
     command.args(&shell[1..]).arg(place.path().join("script")).process_group(0);
@@ -64,7 +64,7 @@ fn a_script_that_is_interrupted_leaves_nothing(place: &Place) {
         for shell in SHELLS {
             for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
                 let (mut child, group) = started(place, shell);
-                // Open until the end, which is not that of the input.
+                // The input stays open, so that only the signal ends the command.
                 let _input = child.stdin.take();
                 kill_process_group(group, signal).unwrap();
                 let output = child.wait_with_output().unwrap();
@@ -96,7 +96,7 @@ fn a_signal_to_the_script_alone_waits_for_the_command(place: &Place) {
     }
 }
 
-/// A file that another process has created since stops the script, and stays.
+/// If another process has created a file meanwhile, the script starts nothing and keeps the file.
 // SPEC M9
 fn a_script_removes_only_files_that_it_created(place: &Place) {
     print(place, STAGES[0], "echo ran");
@@ -125,7 +125,7 @@ fn a_script_ends_as_the_command_did(place: &Place) {
             assert_eq!(names(&place.project()), before, "{shell:?}");
         }
     }
-    // In the middle of a shell that has more to do, which keeps its own traps.
+    // A shell that reads more commands after the script keeps its own traps.
     let text = fs::read_to_string(place.path().join("script")).unwrap();
     for shell in ["sh", "bash"] {
         let script = format!("{text}echo $?; kill -TERM $$; echo still there");

@@ -1,11 +1,12 @@
-//! The users and places in which the product runs. A check is a function of a [`Place`];
-//! `everywhere!(check)` makes the tests.
+//! The situations in which agent-sandbox runs: as a user and as root, in and outside `/tmp`. A
+//! check is a function of a [`Place`], and `everywhere!(check)` makes a test of it for each
+//! situation.
 
 use std::process::Command;
 
 use crate::support::{Place, require_bwrap, stderr, stdout};
 
-/// `check(&Place)` in all four situations.
+/// Runs `check(&Place)` in all four situations.
 macro_rules! everywhere {
     ($($check:ident),+ $(,)?) => { $(
         mod $check {
@@ -34,7 +35,7 @@ macro_rules! everywhere {
     )+ };
 }
 
-/// `check(&Place)` as a user and as root, where the place does not matter.
+/// Runs `check(&Place)` as a user and as root, both outside `/tmp`.
 macro_rules! for_both {
     ($($check:ident),+ $(,)?) => { $(
         mod $check {
@@ -52,7 +53,7 @@ macro_rules! for_both {
     )+ };
 }
 
-/// `check(&Place)` where only root differs from everybody.
+/// Runs `check(&Place)` as root alone.
 macro_rules! for_root {
     ($($check:ident),+ $(,)?) => { $(
         mod $check {
@@ -70,8 +71,8 @@ pub fn as_user(place: fn() -> Place, check: fn(&Place)) {
     check(&place());
 }
 
-/// Root is the user with the id 0. Where the tests run as another user, the test named `name` runs
-/// once more in a user namespace in which they are: a test that was skipped would read as passed.
+/// Runs the check as root. If the tests run as another user, the test named `name` runs once more
+/// as root of a user namespace, because a skipped test would count as passed.
 pub fn as_root(name: &str, place: fn() -> Place, check: fn(&Place)) {
     require_bwrap();
     if rustix::process::getuid().is_root() {
@@ -86,7 +87,7 @@ pub fn as_root(name: &str, place: fn() -> Place, check: fn(&Place)) {
         .expect("these tests need unshare: run scripts/test, which installs util-linux");
     assert!(
         output.status.success() && stdout(&output).contains("1 passed"),
-        "as root in a user namespace (if that cannot be had here, run the tests as root):\n{}{}",
+        "as root in a user namespace (if this machine has none, run the tests as root):\n{}{}",
         stdout(&output),
         stderr(&output)
     );

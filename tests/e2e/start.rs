@@ -1,4 +1,4 @@
-//! The reasons for which no sandbox starts. Each is found before the start, and reported.
+//! The reasons for which no sandbox starts. agent-sandbox reports each before the start.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
@@ -27,7 +27,7 @@ for_root!(
     a_foreign_project_is_refused
 );
 
-/// The product, with a shell in front that takes something away from itself first.
+/// Runs agent-sandbox from a shell that first sets this limit or umask for itself.
 fn after(place: &Place, limit: &str, words: &[&str]) -> Output {
     let started = sandbox(place);
     let mut command = place.command("sh");
@@ -49,7 +49,7 @@ fn a_limit_that_is_too_small_is_named(place: &Place) {
     policy(place, "");
     failed(&after(place, "ulimit -s 64", &["--", "echo", "x"]), 125, "the stack is limited to 64 KiB (`ulimit -s`)");
     failed(&after(place, "ulimit -f 0", &["--", "echo", "x"]), 125, "file too large");
-    // The command has the disposition that the caller had.
+    // The command has the caller's disposition of SIGXFSZ, and is killed by it.
     let script = ["--", "sh", "-c", "head -c 20000000 /dev/zero >large; echo $?"];
     assert_eq!(succeeded(after(place, "ulimit -f 10000", &script)), format!("{}\n", 128 + Signal::XFSZ.as_raw()));
 }
@@ -63,7 +63,7 @@ fn a_planted_bwrap_is_not_run(place: &Place) {
         fs::write(planted.join("bwrap"), script).unwrap();
         fs::set_permissions(planted.join("bwrap"), fs::Permissions::from_mode(0o755)).unwrap();
     }
-    // A link in a place that cannot be written inside, to one that can.
+    // A link in a read-only folder points to a bwrap in a writable folder.
     fs::create_dir_all(place.home().join("links")).unwrap();
     symlink(place.project().join("bin/bwrap"), place.home().join("links/bwrap")).unwrap();
     place.give_away();
@@ -75,7 +75,7 @@ fn a_planted_bwrap_is_not_run(place: &Place) {
             failed(&output, 125, "error[bwrap-untrusted]");
         }
     }
-    // Relative entries of PATH mean the project, and are passed over.
+    // Relative entries of PATH are in the project, and are ignored.
     for relative in ["bin:/usr/bin:/bin", ".:/usr/bin:/bin", "/usr/bin:/bin:bin"] {
         assert_eq!(succeeded(sandbox(place).env("PATH", relative).args(["--", "echo", "x"]).output().unwrap()), "x\n");
     }
@@ -139,7 +139,7 @@ fn root_is_refused_without_the_flag(place: &Place) {
     }
     assert_eq!(succeeded(run(place, &["--", "id", "-u"])), "0\n");
     let printed = place.agent_sandbox().args(["--print-args", "--", "echo"]).output().unwrap();
-    assert!(stdout(&printed).contains("--cap-drop ALL"), "printing is open to everybody");
+    assert!(stdout(&printed).contains("--cap-drop ALL"), "root may print without the flag");
 }
 
 // SPEC S3
@@ -165,7 +165,7 @@ fn root_is_allowed_in_a_container_and_in_ci(place: &Place) {
     }
 }
 
-/// `scripts/run -- echo hello` in a checkout that is built already: the stub replaces cargo.
+/// Runs `scripts/run -- echo hello` in a checkout that is already built: a stub replaces cargo.
 // SPEC S3
 fn the_first_command_of_the_readme_works_for_root_in_a_container(place: &Place) {
     policy(place, "");
@@ -214,7 +214,8 @@ fn root_sees_no_password_hashes(place: &Place) {
     }
 }
 
-/// Root of a user namespace cannot give files away. There the folders of the system are foreign.
+/// Root of a user namespace cannot change the owner of files, but the folders of the system already
+/// belong to another user there.
 // SPEC S3
 fn a_foreign_project_is_refused(place: &Place) {
     let project = place.project();

@@ -1,4 +1,4 @@
-//! Files on standard streams: programs can use them as without a sandbox.
+//! Programs can use files on standard streams as they can without a sandbox.
 
 use std::fs::{self, DirEntry, File};
 use std::os::unix::fs::FileTypeExt;
@@ -46,7 +46,7 @@ print('read')
     assert_eq!(succeeded(sandbox(place).args(["--", "wc", "-c"]).stdin(empty).output().unwrap()).trim(), "0");
 }
 
-/// A shell script that calls the product with its words.
+/// The output of a shell script whose arguments start agent-sandbox.
 fn script(place: &Place, text: &str) -> String {
     let mut command = place.command("bash");
     command.args(["-c", text, "bash"]).arg(binary());
@@ -72,7 +72,7 @@ fn a_file_without_a_name_is_read(place: &Place) {
     write(place, "replaced", "content\n");
     assert_eq!(script(place, "exec 0< replaced; echo other > new; mv new replaced; \"$@\" -- cat"), "content\n");
     assert_eq!(script(place, "\"$@\" -- cat <<'.'\nsome text\n.\n"), "some text\n");
-    // Past what fits into a pipe, bash makes a file for it.
+    // bash stores a here-document that does not fit into a pipe in a file.
     let long = "x".repeat(100_000);
     assert_eq!(script(place, &format!("\"$@\" -- wc -c <<'.'\n{long}\n.\n")).trim(), "100001");
 }
@@ -104,7 +104,7 @@ fn the_command_can_write_to_files_that_the_caller_opened(place: &Place) {
     assert_eq!(script(place, "\"$@\" -- sh -c 'cat; echo more >&0' 0<> log >/dev/null; cat log"), "new\nmore\n");
 }
 
-/// Scripts write to `/dev/stdout` and `/dev/stderr`, also if those lead to a read-only place.
+/// Scripts can open `/dev/stdout` and `/dev/stderr`, even if the file is read-only inside.
 // SPEC C13
 fn streams_can_be_opened_anew(place: &Place) {
     policy(place, "");
@@ -115,7 +115,7 @@ fn streams_can_be_opened_anew(place: &Place) {
     assert_eq!(script(place, &format!("{fifo} {write} > ~/fifo 2>&1; wait; cat ~/heard")), "out\nerr\n");
 }
 
-/// Opened by path alone, so that no device is touched; the kind is what counts.
+/// The test opens the disk with O_PATH, which does not touch the device.
 // SPEC S5
 fn a_disk_is_no_stream(place: &Place) {
     policy(place, "");

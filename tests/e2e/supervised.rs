@@ -1,4 +1,4 @@
-//! A run looks to the shell as it would without us: signals, job control, and how it ended.
+//! A run behaves towards the shell as the command alone: signals, job control, and exit status.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -34,7 +34,7 @@ for_both!(
     without_supervision_the_caller_gets_the_exit_code_of_bwrap,
 );
 
-/// Scenes of `terminal.py`.
+/// Makes tests of scenes in `terminal.py`.
 macro_rules! scenes {
     ($($scene:ident),+ $(,)?) => {
         for_both!($($scene),+);
@@ -71,8 +71,7 @@ scenes!(
     the_end_of_the_terminal_reaches_the_command,
 );
 
-/// Once without the product: a scene that would not play there would not show that we are as if we
-/// were not there.
+/// Plays a scene with and without agent-sandbox. Both must behave the same.
 fn play(place: &Place, scene: &str) {
     policy(place, "");
     let binary = binary();
@@ -86,8 +85,8 @@ fn play(place: &Place, scene: &str) {
     }
 }
 
-/// Notes each signal in the file `handled`, and ends with 7. A program that sleeps in `pause`
-/// misses a signal that came just before.
+/// Writes the first signal to the file `handled`, and exits with 7. It does not wait in `pause`,
+/// which would miss a signal that came just before.
 const NOTE: &str = "
 import signal, sys, time
 def note(number, frame):
@@ -112,7 +111,7 @@ fn handled(place: &Place) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Starts it and waits for its first line.
+/// Starts the command and waits for its first line.
 fn started(command: &mut Command) -> (Child, BufReader<ChildStdout>) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -140,8 +139,8 @@ fn how_the_command_ended_is_how_we_end(place: &Place) {
         let output = run(place, &["--", "sh", "-c", &format!("kill -{number} $$")]);
         assert_eq!((output.status.signal(), stderr(&output).as_str()), (Some(number), ""));
         assert!(!output.status.core_dumped());
-        // A code that reads like a signal is one where the kernel does not tell, and a code where
-        // it does.
+        // bwrap reports a signal as 128 and its number. If the kernel does not tell how the
+        // process ended, such an exit code counts as a signal.
         let output = run(place, &["--", "sh", "-c", &format!("exit {}", 128 + number)]);
         let as_code = (Some(128 + number), None);
         let as_signal = (None, Some(number));
@@ -150,7 +149,7 @@ fn how_the_command_ended_is_how_we_end(place: &Place) {
     }
 }
 
-/// Since Linux 6.15.
+/// Whether pidfds report the exit status of a process, as they do since Linux 6.15.
 fn kernel_tells_how_a_process_ended() -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u32>().unwrap());
@@ -186,7 +185,7 @@ fn a_signal_sent_to_us_kills_as_without_us(place: &Place) {
     }
 }
 
-/// From the first that is handled to our end there are many more, some of them while we finish.
+/// The test sends SIGTERM until the supervisor ends, so some of the signals come too late.
 // SPEC S10
 fn a_signal_that_comes_too_late_changes_nothing(place: &Place) {
     policy(place, "");
@@ -213,7 +212,7 @@ while True:
 fn signals_ignored_or_blocked_by_the_caller_stay_so(place: &Place) {
     policy(place, "");
     const IGNORED: &str = "sed -n 's/^SigIgn:.*\\(.....\\)$/\\1/p' /proc/self/status";
-    assert_eq!(shell(place, IGNORED), "00000\n", "nothing of ours shows");
+    assert_eq!(shell(place, IGNORED), "00000\n", "the supervisor's own dispositions are not inherited");
     let mut nohup = place.command("sh");
     nohup.args(["-c", "trap '' HUP INT; exec \"$@\"", "sh"]).arg(binary()).args([
         "--allow-root",
@@ -223,9 +222,9 @@ fn signals_ignored_or_blocked_by_the_caller_stay_so(place: &Place) {
         IGNORED,
     ]);
     assert_eq!(succeeded(nohup.output().unwrap()), "00003\n", "SIGHUP is the first bit, SIGINT the second");
-    // The same for what is blocked.
+    // Signals that the caller blocks stay blocked.
     const BLOCKING: &str = "import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, {1, 12}); os.execv(sys.argv[1], sys.argv[1:])";
-    // Without a shell, which might handle the signal in its own way.
+    // The command is not a shell, which might change the mask.
     const BLOCKED: [&str; 5] = ["--", "sed", "-n", "s/^SigBlk:.*\\(.....\\)$/\\1/p", "/proc/self/status"];
     for flags in [&["--allow-root"][..], &["--allow-root", "--exec"]] {
         let mut caller = place.command("/usr/bin/python3");
@@ -233,7 +232,7 @@ fn signals_ignored_or_blocked_by_the_caller_stay_so(place: &Place) {
         assert_eq!(succeeded(caller.output().unwrap()), "00801\n", "{flags:?}");
         assert_eq!(succeeded(place.agent_sandbox().args(flags).args(BLOCKED).output().unwrap()), "00000\n");
     }
-    // It neither ends us nor the command.
+    // An ignored SIGHUP ends neither the supervisor nor the command.
     let mut nohup = place.command("nohup");
     let script = "echo started; kill -HUP $$; read line; echo \"went on $line\"";
     nohup.arg(binary()).args(["--allow-root", "--", "sh", "-c", script]).stdin(Stdio::piped());
@@ -245,8 +244,8 @@ fn signals_ignored_or_blocked_by_the_caller_stay_so(place: &Place) {
     assert_eq!((rest.as_str(), child.wait().unwrap().code()), ("went on line\n", Some(0)));
 }
 
-/// A shell without job control ignores SIGINT for what it starts in the background, and a server
-/// handles it nevertheless.
+/// A shell without job control starts background commands with SIGINT ignored. A server that sets
+/// a handler still gets the signal.
 // SPEC S8
 fn a_handler_counts_although_the_caller_ignores(place: &Place) {
     policy(place, "");
@@ -256,8 +255,8 @@ fn a_handler_counts_although_the_caller_ignores(place: &Place) {
     assert_eq!(handled(place), ["SIGINT"]);
 }
 
-/// `timeout` signals its child and then its whole group. The test sends its alarm, so the time runs
-/// out.
+/// `timeout` signals its child and then its whole process group. The test sends SIGALRM to
+/// `timeout` to make its time run out.
 // SPEC S7
 fn a_time_limit_reaches_the_handler(place: &Place) {
     policy(place, "");
@@ -270,11 +269,11 @@ fn a_time_limit_reaches_the_handler(place: &Place) {
     }
 }
 
-/// The timer survives the exec that made us, and it is the command that is meant.
+/// The timer of the caller survives the exec of agent-sandbox, and its signal reaches the command.
 fn an_alarm_set_before_reaches_the_command(place: &Place) {
     policy(place, "");
     const CALLER: &str = "import os, signal, sys; signal.alarm(int(sys.argv[1])); os.execv(sys.argv[2], sys.argv[2:])";
-    // On a slow machine the first may come before the command is there to handle it.
+    // On a slow machine, an early alarm may come before the command has its handler.
     let handled = ["1", "10", "60"].into_iter().find_map(|seconds| {
         let mut caller = place.command("/usr/bin/python3");
         caller.args(["-I", "-c", CALLER, seconds]).arg(binary()).arg("--allow-root");
@@ -291,7 +290,7 @@ fn killing_the_supervisor_ends_the_command(place: &Place) {
     command.args(["--", "sh", "-c", "trap '' TERM HUP INT; (setsid sleep 600 &); echo started; sleep 600"]);
     let (mut child, output) = started(&mut command);
     let inside = descendants(child.id());
-    assert!(inside.len() >= 4, "bwrap twice, the shell, and what it started: {inside:?}");
+    assert!(inside.len() >= 4, "two of bwrap, the shell, and its child: {inside:?}");
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     assert_ended(output);
@@ -332,7 +331,7 @@ fn killing_bwrap_is_reported(place: &Place) {
     failed(&child.wait_with_output().unwrap(), 125, "error[sandbox-lost]: bwrap was killed by the signal 9");
 }
 
-/// A bwrap that never comes as far as the command.
+/// A bwrap that never starts the command.
 // SPEC S8
 fn a_start_that_hangs_can_be_ended(place: &Place) {
     policy(place, "");
@@ -380,7 +379,7 @@ fn a_reader_that_goes_away_ends_the_command(place: &Place) {
     let mut caller = place.command("bash");
     let script = "\"$@\" -- cat /dev/zero | head -c1 >/dev/null; echo ${PIPESTATUS[0]}";
     caller.args(["-c", script, "bash"]).arg(binary()).arg("--allow-root");
-    assert_eq!(succeeded(caller.output().unwrap()), "141\n", "SIGPIPE, as without us");
+    assert_eq!(succeeded(caller.output().unwrap()), "141\n", "SIGPIPE, as without agent-sandbox");
 }
 
 fn the_end_of_input_passes_through(place: &Place) {
@@ -390,7 +389,8 @@ fn the_end_of_input_passes_through(place: &Place) {
     assert_eq!(succeeded(caller.output().unwrap()), "one\n");
 }
 
-/// Orphaned processes become children of this caller: there must be none, dead or alive.
+/// Orphaned processes become children of this caller. It must have none after the run, not even
+/// zombies.
 // SPEC S7
 fn no_process_is_left_after_the_run(place: &Place) {
     const CALLER: &str = "
@@ -410,7 +410,8 @@ for script in ('true', '(setsid sleep 60 &); echo x', 'kill -9 $$'):
     assert_eq!(said, "nobody\n".repeat(3));
 }
 
-/// As under `docker exec` and in many CI systems: our session and our group have no number.
+/// Under `docker exec` and in many CI systems, the session and the process group of agent-sandbox
+/// are outside of its PID namespace, and read as 0.
 fn a_caller_outside_our_namespace_of_processes_is_no_trouble(place: &Place) {
     policy(place, "");
     let mut caller = place.command("unshare");

@@ -99,19 +99,19 @@ fn a_missing_directory_is_created_on_request(place: &Place) {
     let made = place.home().join("made/deep");
     for form in ["shell", "json", "lines", "nul", "annotated"] {
         succeeded(run(place, &[&format!("--print-args={form}"), "--", "true"]));
-        assert!(!made.exists(), "printing makes nothing");
+        assert!(!made.exists(), "printing creates nothing");
     }
     assert_eq!(
         shell(place, "echo inside >~/made/deep/file && ls -A ~"),
         ".cache\n.config\n.local\n.npm\ncode\nmade\n",
-        ".config holds the policy, and .local our state"
+        ".config holds the policy, and .local the state folder"
     );
     assert_eq!(fs::read_to_string(made.join("file")).unwrap(), "inside\n");
     assert_eq!(fs::metadata(&made).unwrap().permissions().mode() & 0o777, 0o700);
     assert!(!place.home().join("never").exists());
 }
 
-/// The guard is agent-sandbox, so that the answer is there without a program on PATH.
+/// The guard is the binary of agent-sandbox, so the command can ask it without a program on PATH.
 // SPEC B16
 fn the_command_finds_out_which_rules_govern_it(place: &Place) {
     place.write("home/.ssh/id_ed25519", "secret");
@@ -146,7 +146,8 @@ fn the_command_finds_out_which_rules_govern_it(place: &Place) {
     }
 }
 
-/// `/dev/full` is everywhere, but also in every sandbox; some machines have one that is not.
+/// Every sandbox has `/dev/full` anyway, so the test also grants another device if the machine has
+/// one.
 // SPEC D4, T3
 fn a_device_can_be_granted(place: &Place) {
     let opens = |device: &&str| {
@@ -158,7 +159,7 @@ fn a_device_can_be_granted(place: &Place) {
     write(place, ".agent-sandbox.toml", rules);
     let granted = succeeded(place.agent_sandbox().args(["trust", "--yes"]).output().unwrap());
     assert!(granted.contains("\n  device `/dev/full`: hidden → can be used (.agent-sandbox.toml:2:"), "{granted}");
-    assert!(!granted.contains("writable"), "a device is said once: {granted}");
+    assert!(!granted.contains("writable"), "a device is listed once: {granted}");
     let said = shell(place, "head -c 3 /dev/full | od -An -tx1; echo x | dd of=/dev/full 2>&1 || true");
     assert!(said.starts_with(" 00 00 00\n") && said.contains("No space left on device"), "{said}");
     if let Some(device) = extra {
@@ -188,8 +189,8 @@ for name in ('pipe', 'hidden-pipe'):
 ";
     let folder = place.project().join("sockets");
     fs::create_dir(&folder).unwrap();
-    // Through a link, because a socket's name has at most 107 bytes. The name must be whole: other
-    // tests run beside this one, and a run warns of names whose folder it does not know.
+    // A socket's name has at most 107 bytes, so the socket is bound through a short link. The name
+    // must be absolute: runs of other tests warn about sockets whose folder they do not know.
     let short = tempfile::tempdir_in("/tmp").unwrap();
     let link = short.path().join("s");
     std::os::unix::fs::symlink(&folder, &link).unwrap();

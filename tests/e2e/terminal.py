@@ -1,9 +1,10 @@
-# Types at a real terminal, and looks at what a shell, or whoever waits, gets to see. The first word
-# names the scene; the others start the product, up to and including `--`.
+# Plays a scene: types at a real terminal, and checks the output and the status that a shell or
+# another parent sees. The first argument names the scene. The others, up to and including `--`,
+# start agent-sandbox.
 import fcntl, os, pty, re, select, shlex, signal, struct, sys, termios, time
 
 scene, product = sys.argv[1], sys.argv[2:]
-# Far above what any machine needs: it only turns a hang into a failure.
+# Seconds, far more than any machine needs: the limit only turns a hang into a failure.
 BOUND = 60
 
 
@@ -25,7 +26,7 @@ class Terminal:
         return data
 
     def expect(self, pattern):
-        """Reads until the pattern is there, and forgets all up to its end."""
+        """Reads until the output has the pattern, and forgets the output up to its end."""
         while not (found := re.search(pattern, self.seen)):
             assert self.read(), f"ended without {pattern!r}: {self.seen!r}"
         self.seen = self.seen[found.end():]
@@ -35,7 +36,7 @@ class Terminal:
         os.write(self.master, text.encode())
 
     def status(self):
-        """How the process ended that the terminal was made for."""
+        """The exit code of the process that was started at the terminal."""
         while self.read():
             pass
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
@@ -46,8 +47,8 @@ class Shell(Terminal):
 
     def __init__(self):
         super().__init__(["bash", "--norc", "--noprofile", "--noediting", "-i"])
-        # Else the kernel throws away, after the signal of a key, what a fast shell has written on
-        # account of it.
+        # Without `noflsh`, a key that sends a signal makes the kernel discard output, and a fast
+        # shell may already have written its answer.
         self.type("PS1='ready''> '; set +H; stty -echo noflsh\n")
         self.prompt()
 
@@ -55,7 +56,7 @@ class Shell(Terminal):
         self.expect(r"ready> (\r\n)?$")
 
     def says(self, command):
-        """What a command prints."""
+        """The output of a command."""
         self.type(command + "; echo ''ended''\n")
         said = self.expect(r"(?s)(.*?)ended\r\n")[1]
         self.prompt()
@@ -101,7 +102,7 @@ def is_waiting(pid):
     return state(pid) == "S"
 
 
-# Says each signal, until it is given a line.
+# Prints each signal, until it reads a line.
 NOTE = """
 import signal, sys
 def note(number, frame):
@@ -127,8 +128,8 @@ print(number, 'in all')
 sys.exit(7)
 """
 
-# Notes the end of its terminal in a file. A program that sleeps in `pause` misses a signal that
-# came just before.
+# Writes the SIGHUP of its terminal to a file. It does not wait in `pause`, which would miss a
+# signal that came just before.
 HANGUP = """
 import os, signal, time
 def note(number, frame):
@@ -141,7 +142,7 @@ while True:
     time.sleep(0.01)
 """
 
-# Says each line that it is given.
+# Prints each line that it reads.
 ECHO = """
 import signal, sys
 {}
@@ -173,13 +174,13 @@ def keys_reach_the_handler_once():
         terminal.type("\n")
         terminal.expect("end of input\r\n")
         assert terminal.status() == 7
-    # Python merges what comes in quick succession, so they are counted as the kernel delivers them.
+    # Python's handlers merge signals in quick succession, so COUNT takes them with sigwait.
     terminal = Terminal(shlex.split(python(COUNT)))
     terminal.expect("started\r\n")
     for number in range(1, 11):
         terminal.type("\x03")
         terminal.expect(f"SIGINT {number}\r\n")
-        # A process that might have passed it on has had its turn.
+        # By now, a supervisor that wrongly forwards the signal would have done so.
         wait_for(is_waiting, terminal.pid)
     terminal.type("\x1c")
     terminal.expect("10 in all\r\n")
@@ -207,19 +208,19 @@ def a_job_is_stopped_and_continued():
         shell.type("\x1a")
         shell.expect(r"\[1\]\+ +Stopped  ")
         shell.prompt()
-        # What a shell gives to others reaches none of ours.
+        # Input for other commands of the shell does not reach the stopped job.
         said = shell.says("read line <<<x; echo \"line $line\"; jobs -p")
         pid = int(re.fullmatch(r"line x\n(\d+)\n", said)[1])
         assert is_stopped(pid)
         shell.type("fg\n")
         shell.type(turn + "\n")
         shell.expect("got " + turn)
-        # No key is so quick that it meets a process that is still about to go on.
+        # The next key must not come before the process has continued.
         wait_for(is_waiting, pid)
     shell.type("\x1a")
     shell.expect("Stopped")
     shell.prompt()
-    # It reads, in the background: the terminal stops it.
+    # The job reads in the background, so the terminal stops it.
     shell.type("bg\n")
     shell.prompt()
     wait_for(is_stopped, pid)
@@ -234,7 +235,7 @@ def a_job_is_stopped_and_continued():
 
 
 def a_command_that_stops_itself_is_a_stopped_job():
-    # Only itself, and nobody else of its group: nothing but its state tells.
+    # The command stops only itself, not its group, so only its state shows the stop.
     for name in ("STOP", "TSTP"):
         shell = Shell()
         shell.type(python(ECHO.format("") + f"\nsignal.raise_signal(signal.SIG{name})\nprint('went on')\nsys.exit(3)") + "\n")
@@ -267,7 +268,7 @@ def stopping_from_elsewhere_stops_the_command():
     shell = Shell()
     shell.type(python(ECHO.format("")) + " &\n")
     pid = int(shell.expect(r"\[1\] (\d+)")[1])
-    # It starts, and then wants to read, in the background.
+    # The job starts in the background, and is stopped when it reads.
     shell.expect("started\r\n")
     wait_for(is_stopped, pid)
     shell.type("fg\n")
@@ -289,8 +290,8 @@ def continuing_us_alone_continues_the_command():
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        # In a group with a parent outside of it: one that is orphaned, as whoever runs the tests
-        # may be, cannot be stopped by SIGTSTP.
+        # SIGTSTP does not stop an orphaned process group, which this one may be. A new group has a
+        # parent outside of it.
         os.setpgid(0, 0)
         os.dup2(write, 1)
         os.execvp(product[0], shlex.split(python(WENT_ON)))
@@ -327,7 +328,7 @@ def a_shell_inside_keeps_job_control():
     shell.expect(r"bash[^\n]*[$#] $")
     shell.type("PS1='inside''> '\n")
     shell.expect("inside> $")
-    # Only once it answers does it have the terminal.
+    # A command has the terminal once it answers.
     for start, key, seen in (("cat", "\x1a", "Stopped"), ("fg", "\x03", "")):
         shell.type(start + "\n")
         shell.type("line\n")
@@ -343,7 +344,7 @@ def a_shell_inside_keeps_job_control():
 
 
 def the_terminal_comes_back_from_a_shell_inside():
-    # No shell with job control is around it, which would take the terminal back itself.
+    # The outer shell has no job control, so it does not take the terminal back itself.
     inside = words("bash", "--norc", "--noprofile", "--noediting", "-i")
     terminal = Terminal(["sh", "-c", inside + "; echo outside; read line; echo got $line"])
     terminal.expect(r"bash[^\n]*[$#] $")

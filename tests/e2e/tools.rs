@@ -1,4 +1,4 @@
-//! Common tools with `@secrets` in force: a tool that works without a credentials file works with a
+//! Common tools with `@secrets`: a tool that works without a credentials file also works with a
 //! hidden one.
 
 use std::io::{BufRead, BufReader};
@@ -10,8 +10,8 @@ use crate::support::Place;
 
 for_root!(tools_work_with_their_credentials_hidden, hidden_credentials_are_not_used);
 
-/// Files that `@secrets` hides and one of these tools looks at. (Not `.cargo/credentials`: cargo
-/// prefers it to the other.)
+/// Files that `@secrets` hides and one of these tools reads. `.cargo/credentials` is missing
+/// because cargo prefers it to `.cargo/credentials.toml`.
 const CREDENTIALS: [(&str, &str); 5] = [
     (".cargo/credentials.toml", "[registries.private]\ntoken = \"wrong\"\n"),
     (".netrc", "machine 127.0.0.1 login me password secret\n"),
@@ -20,7 +20,7 @@ const CREDENTIALS: [(&str, &str); 5] = [
     (".docker/config.json", "{ \"auths\": {} }"),
 ];
 
-/// The tools on the host without the files, then in the sandbox with them.
+/// The tools succeed on the host without the files, and in the sandbox with the hidden files.
 // SPEC P7
 fn tools_work_with_their_credentials_hidden(place: &Place) {
     let registry = Registry::start();
@@ -46,7 +46,7 @@ fn tools_work_with_their_credentials_hidden(place: &Place) {
     }
 }
 
-/// The control: the tools do look at these files, and find nothing in them inside.
+/// The control: cargo does read its file outside, and cannot read it inside.
 fn hidden_credentials_are_not_used(place: &Place) {
     let registry = Registry::start();
     prepare(place, registry.port);
@@ -73,7 +73,7 @@ fn prepare(place: &Place, port: u16) {
     succeeded(with_tools(&mut place.command("sh"), "").args(["-ec", init]).output().unwrap());
 }
 
-/// The toolchain that built the tests, and a token in the environment, as CI passes one.
+/// Adds the toolchain that built the tests, and a token in the environment as CI passes it.
 fn with_tools<'c>(command: &'c mut Command, token: &str) -> &'c mut Command {
     let cargo = Path::new(env!("CARGO"));
     let path = format!("{}:/usr/bin:/bin", cargo.parent().unwrap().display());

@@ -1,5 +1,5 @@
-//! The next run: files that a command leaves in the project open nothing without the user's
-//! consent.
+//! Policy files that a command leaves in the project open nothing in the next run without the
+//! user's consent.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -33,7 +33,7 @@ fn with_data(place: &Place) -> PathBuf {
     place.home().join("data/file")
 }
 
-/// Tries to change what the file would open; nothing is started.
+/// Tries to change the path that the file would open, and asserts that no command starts.
 #[track_caller]
 fn refused(place: &Place) {
     let output = run(place, &["--", "sh", "-c", "echo changed >~/data/file; touch started"]);
@@ -65,7 +65,8 @@ fn the_users_identity_over_none_needs_consent(place: &Place) {
     write(place, FILE, "[git]\nidentity = 'host'\n");
     let output = run(place, &["--", "true"]);
     failed(&output, 125, "variable `GIT_AUTHOR_NAME`: given to the command");
-    // The user passes the identity where the home is private, so the file may make it private.
+    // By default the user passes the identity into a private home, so the project's file may
+    // choose a private home.
     place.write(user, "");
     write(place, FILE, "[filesystem]\nhome = 'private'\n");
     assert_eq!(shell(place, "printenv GIT_AUTHOR_NAME"), "Ada\n");
@@ -75,14 +76,14 @@ fn the_users_identity_over_none_needs_consent(place: &Place) {
 fn a_file_planted_by_a_command_opens_nothing_in_the_next_run(place: &Place) {
     with_data(place);
     shell(place, &format!("printf '%s' \"{WIDENS}\" >{FILE}"));
-    assert_eq!(fs::read_to_string(place.project().join(FILE)).unwrap(), WIDENS, "a missing file can be made");
+    assert_eq!(fs::read_to_string(place.project().join(FILE)).unwrap(), WIDENS, "a missing file can be created");
     refused(place);
     fs::remove_file(place.project().join(FILE)).unwrap();
     shell(place, &format!("printf '[filesystem]\\npresets = [\"!@all\", \"@base\"]' >{FILE}"));
     failed(&run(place, &["--", "cat", ".env"]), 125, "preset `@secrets`: on → off (.agent-sandbox.toml:2:12)");
 }
 
-/// The subfolder becomes a root of its own, and its file is the one that counts.
+/// The file makes the subfolder a project of its own, and counts instead of the file above.
 // SPEC T1
 fn a_file_planted_in_a_subfolder_opens_nothing_for_runs_there(place: &Place) {
     with_data(place);
@@ -104,7 +105,7 @@ fn a_file_planted_in_a_subfolder_opens_nothing_for_runs_there(place: &Place) {
         said.contains("/data`: read-only → writable"),
         "consent to the file above is not consent to this one: {said}"
     );
-    // One that opens nothing is obeyed, and takes what the file above opens away.
+    // A file that opens nothing is obeyed, and the file above then opens nothing here.
     write(place, format!("sub/{FILE}"), "[filesystem]\nro = ['.']\n");
     assert_eq!(succeeded(start("echo x >~/data/file; echo x >new; cat ../hidden/key; echo done")), "done\n");
     assert_eq!(fs::read_to_string(place.home().join("data/file")).unwrap(), "host");
@@ -132,7 +133,7 @@ fn consent_ends_with_a_byte_of_the_file(place: &Place) {
     succeeded(run(place, &["--", "true"]));
 }
 
-/// A symlink gives the same bytes another meaning.
+/// A changed symlink gives the same policy file another meaning.
 // SPEC T6
 fn consent_does_not_follow_a_link_to_somewhere_else(place: &Place) {
     with_data(place);
@@ -156,7 +157,7 @@ fn consent_does_not_follow_a_link_to_somewhere_else(place: &Place) {
     );
 }
 
-/// The user's own file, which needs no trust, opens all that is around the records.
+/// The user's own file, which needs no consent, makes the folders around the records writable.
 // SPEC T7
 fn consent_cannot_be_written_inside(place: &Place) {
     with_data(place);
@@ -172,7 +173,7 @@ fn consent_cannot_be_written_inside(place: &Place) {
     assert_eq!(crate::sandbox::snapshot(&records), before);
 }
 
-/// A command that creates the folder first could put anything into it.
+/// A command that could create the state folder first could put forged records into it.
 // SPEC D6
 fn consent_cannot_be_planted_where_there_is_none_yet(place: &Place) {
     with_data(place);
@@ -186,7 +187,7 @@ fn consent_cannot_be_planted_where_there_is_none_yet(place: &Place) {
     let mut names: Vec<_> = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["mounts", "runs"], "contents that bwrap binds, and journals");
-    // Where the folder cannot be made inside, the command does not make it.
+    // Without the rule, the command cannot create the folder.
     fs::remove_dir_all(&state).unwrap();
     shell(place, "! mkdir ~/.local/state/agent-sandbox/trust 2>/dev/null");
     assert!(!state.join("trust").exists());
@@ -209,7 +210,7 @@ fn a_damaged_or_replaced_trust_record_is_no_consent(place: &Place) {
         let said = stderr(&run(place, &["--", "true"]));
         assert!(said.contains("cannot be used: it is damaged"), "{said}");
     }
-    // A link, even to a good one; and a folder that others can write.
+    // A link to a valid record is no consent, nor is a record in a folder that others can write.
     let elsewhere = place.home().join("elsewhere.json");
     fs::write(&elsewhere, &good).unwrap();
     fs::remove_file(&record).unwrap();
@@ -271,7 +272,7 @@ fn trust_is_not_given_inside(place: &Place) {
     refused(place);
 }
 
-/// Neither with agent-sandbox nor by hand: records can only be read.
+/// Inside, neither agent-sandbox nor another program can change the records.
 // SPEC T8, T9
 fn trust_is_neither_listed_nor_revoked_inside(place: &Place) {
     with_data(place);

@@ -1,5 +1,5 @@
-//! Placeholders at blocked paths: the command cannot create these paths, and the placeholders are
-//! gone after the run, however it ends. Also the reports after a run.
+//! Placeholders at blocked paths: the command cannot create these paths, and however the run ends,
+//! the placeholders are removed. This file also tests the reports after a run.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -36,7 +36,7 @@ everywhere!(
 const BLOCKED: &str = "ro = [{ path = 'a/.mcp.json', if-missing = 'block' }, { path = 'hooks/', if-missing = 'block' }]
 exclude = [{ path = 'token', if-missing = 'block' }, { path = 'keys/', if-missing = 'block' }]\n";
 
-/// The names in the project, without the policy, sorted.
+/// The sorted names in the project, without the policy file.
 fn project(place: &Place) -> Vec<String> {
     let entries = fs::read_dir(place.project()).unwrap().map(|entry| entry.unwrap().file_name());
     let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
@@ -64,7 +64,7 @@ impl Waiting {
         Self { child }
     }
 
-    /// Lets the command go on with `input`, and end.
+    /// Gives `input` to the command and waits for its end.
     pub fn end(mut self, input: &str) -> Output {
         self.child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         self.child.wait_with_output().unwrap()
@@ -113,7 +113,7 @@ fn nothing_is_left_whatever_the_exit_code(place: &Place) {
         assert_eq!(after, before, "{script}");
         assert_eq!(journals(place), 0);
     }
-    // A start that fails leaves nothing either.
+    // A start that fails also leaves nothing.
     assert_eq!(run(place, &["--", "no-such-command"]).status.code(), Some(127));
     assert_eq!((project(place), journals(place)), (vec!["kept".to_owned()], 0));
 }
@@ -123,11 +123,11 @@ fn a_killed_run_is_swept_by_the_next_one(place: &Place) {
     policy(place, BLOCKED);
     Waiting::start(place).kill();
     assert_eq!(project(place), ["a", "hooks", "keys", "token"]);
-    // The printed forms change nothing, and say the same as before the kill.
+    // Printing removes nothing, and its output is the same before and after the sweep.
     let printed = || stdout(&run(place, &["--print-args=json", "--", "true"]));
     let while_it_stands = printed();
     assert_eq!(project(place), ["a", "hooks", "keys", "token"]);
-    // Another project of the same user.
+    // A run in another project of the user sweeps.
     let other = place.home().join("code/other");
     fs::create_dir(&other).unwrap();
     place.give_away();
@@ -166,7 +166,7 @@ fn two_runs_keep_a_placeholder_until_both_have_ended(place: &Place) {
     policy(place, BLOCKED);
     for (first_ends_first, is_killed) in [(true, false), (false, false), (true, true), (false, true)] {
         let one = Waiting::start(place);
-        // It tries after its input has ended.
+        // The command tries to change the placeholders after its input has ended.
         let script = "echo started; cat >/dev/null; mkdir hooks/x 2>/dev/null || echo >token || echo blocked";
         let two = Waiting::start_with(sandbox(place).args(["--", "sh", "-c", script]));
         let (early, late, said) = if first_ends_first { (one, two, "blocked\n") } else { (two, one, "") };
@@ -174,7 +174,7 @@ fn two_runs_keep_a_placeholder_until_both_have_ended(place: &Place) {
             true => early.kill(),
             false => assert!(early.end("").status.success()),
         }
-        // A third run sweeps the leftovers.
+        // A third run sweeps only placeholders that no live run needs.
         succeeded(run(place, &["--", "true"]));
         assert_eq!(project(place), ["a", "hooks", "keys", "token"]);
         let output = late.end("");
@@ -183,8 +183,8 @@ fn two_runs_keep_a_placeholder_until_both_have_ended(place: &Place) {
     }
 }
 
-/// If paths change too often during the start, the run may refuse to start (SPEC C11). No other
-/// failure, and nothing that is left, is allowed at any moment.
+/// If paths change too often during the start, a run may refuse to start (SPEC C11). Otherwise all
+/// runs succeed, and no placeholder is left.
 // SPEC M7
 fn many_runs_at_once_leave_nothing(place: &Place) {
     policy(place, BLOCKED);
@@ -213,15 +213,15 @@ fn placeholders_have_the_modes_of_the_callers_umask(place: &Place) {
     }
 }
 
-/// A command that can open the file for reading could lock it, and make other runs wait. Root can
-/// open every file.
+/// A command that could open the lock file for reading could lock it, and make other runs wait.
+/// Root is not tested, because root can open every file.
 #[test]
 fn the_lock_cannot_be_taken_from_within() {
     crate::situations::as_user(Place::outside_tmp, |place| {
         policy(place, BLOCKED);
         let lock = runs(place).join("lock");
         succeeded(run(place, &["--", "true"]));
-        // An older version has made it.
+        // An older version created the file with this mode.
         fs::set_permissions(&lock, fs::Permissions::from_mode(0o600)).unwrap();
         succeeded(run(place, &["--", "true"]));
         assert_eq!(fs::metadata(&lock).unwrap().mode() & 0o7777, 0o200);
@@ -239,7 +239,7 @@ fn a_run_that_starts_beside_another_blocks_and_ignores_the_same(place: &Place) {
     let printed = || stdout(&run(place, &["--print-args=json", "--", "true"]));
     let alone = printed();
     let one = Waiting::start(place);
-    assert_eq!(printed(), alone, "what stands is as good as missing");
+    assert_eq!(printed(), alone, "an existing placeholder counts as a missing path");
     assert_eq!(shell(place, "git status --porcelain"), "");
     one.end("");
     assert_eq!(project(place), [".git"]);
@@ -291,7 +291,7 @@ fn the_state_folder_cannot_be_written_inside(place: &Place) {
     assert!(!state.exists());
     let output = run(place, &["--", "sh", "-c", &script]);
     assert_eq!(stdout(&output).lines().last(), Some("agent-sandbox"), "{}", stderr(&output));
-    // The run made the folder, so that the command cannot make it.
+    // The run created the folder, so that the command could not.
     let mut made: Vec<_> = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     made.sort();
     assert_eq!(made, ["mounts", "runs"]);
@@ -353,7 +353,7 @@ fn git_does_not_see_placeholders(place: &Place) {
     }
 }
 
-/// git does not stage a protected file that is not tracked, and does not stop at it.
+/// git does not stage a protected untracked file, and does not fail because of it.
 // SPEC M5
 fn git_passes_by_what_is_covered(place: &Place) {
     const SCRIPT: &str = "
@@ -456,7 +456,7 @@ fn files_created_by_the_command_are_reported_once(place: &Place) {
     assert!(output.status.success() && stderr(&output).starts_with(expected), "{}", stderr(&output));
     assert_eq!(stderr(&output).matches("warning[").count(), 1);
     assert_eq!(stdout(&output), "");
-    assert_eq!(stderr(&run(place, &["--", "true"])), "", "it was there before this run");
+    assert_eq!(stderr(&run(place, &["--", "true"])), "", "the file existed before this run");
     fs::remove_file(place.project().join(".envrc")).unwrap();
     assert_eq!(stderr(&run(place, &["--quiet", "--", "touch", ".envrc"])), "");
     fs::remove_file(place.project().join(".envrc")).unwrap();
@@ -491,7 +491,7 @@ fn a_mask_that_the_host_lost_is_reported(place: &Place) {
     fs::rename(place.project().join("new"), place.project().join("key")).unwrap();
     let said = stderr(&waiting.end(""));
     assert!(said.starts_with("warning[replaced-during-run]: `key` was replaced on the host"), "{said}");
-    // ext4 gives the same number again.
+    // ext4 may give the new file the same inode number.
     let waiting = Waiting::start(place);
     fs::remove_file(place.project().join("key")).unwrap();
     write(place, "key", "newest");
@@ -517,7 +517,7 @@ fn a_folder_that_the_host_replaced_is_reported(place: &Place) {
 
 // SPEC M8
 fn without_a_state_folder_nothing_runs_that_needs_placeholders(place: &Place) {
-    // A file where the folder should be, so that root cannot make it either.
+    // A file is at the path of the folder, so that root cannot create it either.
     write(place, place.home().join(".local/state"), "");
     fs::create_dir_all(place.home().join(".config/Code")).unwrap();
     place.give_away();

@@ -12,14 +12,14 @@ use crate::support::{Place, stderr, stdout};
 const BLOCKED: &str =
     "ro = [{ path = 'folder/a/f.json', if-missing = 'block' }, { path = 'other/', if-missing = 'block' }]";
 
-/// Root may search every folder, so only users can be kept from one.
+/// Only an ordinary user is tested: root may search every folder.
 // SPEC M7
 #[test]
 fn placeholders_in_a_closed_folder_are_removed_by_the_next_start() {
     crate::situations::as_user(Place::outside_tmp, |place| {
         closed(place);
-        // The folder belongs to another project: a folder that cannot be searched cannot be
-        // protected.
+        // The next start is in another project: in this one, a folder that cannot be searched
+        // would stop the start.
         let other = place.home().join("code/other");
         fs::create_dir(&other).unwrap();
         place.give_away();
@@ -46,7 +46,7 @@ fn placeholders_in_a_closed_folder_are_removed_by_a_sweep() {
         );
         assert_eq!((stdout(&said), said.status.code()), (expected, Some(1)));
         assert_eq!(sweep(place, &["--quiet"]).status.code(), Some(1));
-        // The file there now is the user's own, although it has the name of the one that is gone.
+        // The user creates a folder with the name of a placeholder that is already removed.
         fs::create_dir(place.project().join("other")).unwrap();
         place.give_away();
         open(place);
@@ -62,7 +62,7 @@ fn placeholders_in_a_closed_folder_are_removed_by_a_sweep() {
     });
 }
 
-/// Without a free descriptor, a run cannot find out what other runs rely on.
+/// Without a free descriptor, a run cannot find out which placeholders other runs need.
 // SPEC M7
 #[test]
 fn a_run_that_can_open_nothing_leaves_the_rest_to_a_sweep() {
@@ -90,7 +90,7 @@ fn prepare(place: &Place) {
     place.give_away();
 }
 
-/// A run whose command has closed the folder of a placeholder.
+/// A run whose command sets the mode of a placeholder's folder to 000.
 fn closed(place: &Place) {
     prepare(place);
     let ended = run(place, &["--", "chmod", "000", "folder"]);

@@ -1,4 +1,4 @@
-//! `agent-sandbox verify` finds what is wrong, says nothing where nothing is, and leaves nothing
+//! `agent-sandbox verify` finds wrong mounts and settings, reports no others, and leaves nothing
 //! behind.
 
 use std::fs;
@@ -68,13 +68,13 @@ fn holds(place: &Place, flags: &[&str]) -> Value {
     answer
 }
 
-/// The tests that fail if a script replaces bwrap. The shell that runs it adds variables of its
-/// own, which is found as well.
+/// The tests that fail if a script replaces bwrap. Its shell adds variables, which `verify` also
+/// finds and this function ignores.
 fn wrong(answer: &Value) -> Vec<String> {
     with_result(answer, "mismatch").into_iter().filter(|name| name != "variables").collect()
 }
 
-/// Exactly these do not hold.
+/// Asserts that exactly the expected tests fail.
 #[track_caller]
 fn finds(place: &Place, script: &str, flags: &[&str], expected: &[String]) {
     let (answer, code) = answer(&with_bwrap(place, script, &[flags, &["verify", "--json"]].concat()));
@@ -107,7 +107,7 @@ fn at(place: &Place, path: &str, operation: &str) -> String {
 const FORMS: [&[&str]; 4] =
     [&[], &["--no-guard"], &["--no-optimize"], &["--no-guard", "--no-optimize", "--network=false"]];
 
-/// The copy of a private file, inside.
+/// The path inside of the copy of a private file.
 fn copy_of(path: &Path) -> String {
     agent_sandbox::policy::private::copy_inside(&crate::support::abs(path)).to_string()
 }
@@ -178,7 +178,7 @@ fn a_mask_that_is_missing_is_found(place: &Place) {
     finds(place, DROP, &["--no-guard"], &open);
 }
 
-/// Replaces a flag before the path that ends with `/kept`.
+/// Makes the bind of the path that ends with `/kept` writable.
 const OPEN: &str = r#"words=("$@"); for i in "${!words[@]}"; do
     [[ "${words[$i]} ${words[$((i+1))]}" =~ ^--ro-bind(-try)?\ .*/kept$ ]] && words[$i]=--bind; done"#;
 
@@ -188,11 +188,11 @@ fn a_mount_that_is_writable_is_found(place: &Place) {
     policy(place, "ro = ['kept']\n");
     holds(place, &[]);
     finds(place, OPEN, &["--no-guard"], &[at(place, "kept", "write")]);
-    // The guard makes it read-only again.
+    // The guard makes the mount read-only again.
     assert_eq!(wrong(&answer(&with_bwrap(place, OPEN, &["verify", "--json"])).0), Vec::<String>::new());
 }
 
-/// Leaves out the read-only bind of the path that ends with `/way`.
+/// Removes the read-only bind of the path that ends with `/way`.
 const UNPIN: &str = r#"words=(); while [ $# -gt 0 ]; do
     if [[ "$1 $2" =~ ^--ro-bind(-try)?\ .*/way$ ]]; then shift 3; else words+=("$1"); shift; fi; done"#;
 
@@ -220,8 +220,8 @@ fn a_root_that_is_writable_is_found(place: &Place) {
     assert_eq!(found(&[]), Vec::<String>::new(), "the guard makes it read-only again");
 }
 
-/// Everything below the place but our own state: names, which file it is, and what is in it. A
-/// folder's time changes with what comes and goes in it.
+/// A line for each file at and below the path: name, inode, mode, size and time. Folders have no
+/// time, because it changes with their entries.
 fn listing(path: &Path) -> Vec<String> {
     let found = fs::symlink_metadata(path).unwrap();
     let time = if found.is_dir() { (0, 0) } else { (found.mtime(), found.mtime_nsec()) };
@@ -253,8 +253,8 @@ fn verifying_leaves_nothing_behind(place: &Place) {
     only_mount_files_are_left(place);
 }
 
-/// Whether a folder stays where it is, is asked by removing it, which is safe only while something
-/// is in it.
+/// `verify` tries to remove a folder to test that it stays in place. It must not try with an empty
+/// folder, which would be gone.
 // SPEC V6
 fn an_empty_folder_that_cannot_be_listed_stays(place: &Place) {
     use std::os::unix::fs::PermissionsExt;
@@ -271,7 +271,7 @@ fn an_empty_folder_that_cannot_be_listed_stays(place: &Place) {
     holds(place, &[]);
     for folder in &folders {
         assert!(folder.is_dir(), "{}", folder.display());
-        // So that the place can be removed.
+        // Restores the mode, so that the test can remove the place.
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).unwrap();
     }
 }
@@ -297,8 +297,8 @@ fn verifying_a_new_home_leaves_nothing_behind(place: &Place) {
     only_mount_files_are_left(place);
 }
 
-/// Contents that bwrap binds are swept after a week (SPEC S6). The copies of private files are
-/// bound, too.
+/// Asserts that the state folder has only files that bwrap binds, which are swept after a week
+/// (SPEC S6), and copies of private files.
 fn only_mount_files_are_left(place: &Place) {
     let state = place.home().join(".local/state/agent-sandbox");
     let mut names: Vec<_> = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -306,7 +306,7 @@ fn only_mount_files_are_left(place: &Place) {
     assert_eq!(names, ["mounts", "private"]);
 }
 
-/// But for the state folder.
+/// The listing of the place without the state folder.
 fn without_state(place: &Place) -> Vec<String> {
     let of_state = place.home().join(".local").display().to_string();
     listing(place.path()).into_iter().filter(|line| !line.starts_with(&of_state)).collect()
@@ -318,7 +318,7 @@ fn a_verification_that_is_killed_leaves_nothing_that_is_not_swept(place: &Place)
     fs::create_dir(place.home().join(".local")).unwrap();
     place.give_away();
     let before = without_state(place);
-    // At any moment: before there is a sandbox, while the probe is at work, and after.
+    // `verify` is killed before there is a sandbox, while the probe works, and after that.
     for delay in 0..12 {
         let mut command = sandbox(place);
         let mut child = command.arg("verify").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -331,9 +331,10 @@ fn a_verification_that_is_killed_leaves_nothing_that_is_not_swept(place: &Place)
     }
 }
 
-/// The processes of a killed run work in the project, and end with it.
+/// Waits for the processes of a killed run, which end soon. They have the project as working
+/// directory.
 fn wait_until_no_process_is_left(place: &Place) {
-    // bwrap leaves the project while it mounts, and its arguments name it.
+    // bwrap leaves the project while it mounts, but its arguments name the project.
     let project = place.project().into_os_string().into_encoded_bytes();
     let names_it = |line: Vec<u8>| line.windows(project.len()).any(|part| part == project);
     let is_there = |entry: &fs::DirEntry| {
@@ -379,7 +380,7 @@ fn namespaces_and_variables_are_as_the_policy_says(place: &Place) {
     assert_eq!((fact(&shared, "namespace: pid"), fact(&shared, "capabilities")), ("own", "none"));
     let own = holds(place, &["--network=false"]);
     assert_eq!(fact(&own, "namespace: net"), "own");
-    // A bwrap that keeps the network, and one that adds a variable.
+    // This bwrap keeps the network and adds a variable.
     let share = r#"words=(); for word in "$@"; do
         [ "$word" = --chdir ] && words+=(--share-net --setenv PLANTED x); words+=("$word"); done"#;
     finds(place, share, &["--network=false"], &["namespace: net".to_owned()]);

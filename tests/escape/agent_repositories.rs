@@ -17,7 +17,7 @@ for_everybody!("nested-repositories":
     leading_a_checkpoint_elsewhere,
 );
 
-/// The agents outside do what they do at their next turns.
+/// The git commands that the agents run outside at their next turns.
 const NEXT_TURN: &str = r#"
 for folder in ~/.local/share/opencode/snapshot/project/*; do
     git --git-dir "$folder" --work-tree . add --all

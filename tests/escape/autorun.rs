@@ -1,4 +1,4 @@
-//! Files that the host runs or obeys later without being asked.
+//! Files that programs of the host run or obey later without asking the user.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -88,7 +88,8 @@ fn changing_what_an_open_home_runs_by_itself(scene: &Scene) -> Verdict {
     change(scene, HOME.iter().map(|path| scene.home().join(path)).collect())
 }
 
-/// Links, and where each leads in the project, which is the repository of the user's dotfiles, too.
+/// Links in the home and their targets in the project, which is the repository of the user's
+/// dotfiles.
 const LINKS: &[(&str, &str)] = &[
     ("home/code/project/.vscode/tasks.json", "shared/tasks"),
     ("home/code/project/.cursor/hooks.json", "shared/hooks"),
@@ -136,8 +137,8 @@ fn changing_what_is_run_from_caches_and_agents(scene: &Scene) -> Verdict {
     change(scene, CACHES_AND_AGENTS.iter().map(|path| scene.home().join(path)).collect())
 }
 
-/// Makes folders of editors that this user works with, and with `@autorun-strict` folders of all
-/// tools.
+/// Creates folders that the user's editors obey and, with `@autorun-strict`, folders that any tool
+/// obeys.
 // SPEC A13
 fn making_folders_that_are_obeyed(scene: &Scene) -> Verdict {
     let editors = [".vscode/tasks.json", ".idea/workspace.xml", ".zed/tasks.json", ".cursor/mcp.json"];
@@ -152,7 +153,7 @@ fn making_folders_that_are_obeyed(scene: &Scene) -> Verdict {
     Verdict::broken_if(!by_default.is_empty() || !strict.is_empty(), format!("made: {by_default:?} {strict:?}"))
 }
 
-/// The paths that a command could make.
+/// Those of the paths that a command could create.
 fn making<'p>(scene: &Scene, flags: &[&str], paths: &[&'p str]) -> Vec<&'p str> {
     scene.attack_with(flags, "write.py", paths).completed();
     let made: Vec<_> = paths.iter().copied().filter(|path| scene.bytes(path).is_some()).collect();
@@ -163,7 +164,7 @@ fn making<'p>(scene: &Scene, flags: &[&str], paths: &[&'p str]) -> Vec<&'p str> 
     made
 }
 
-/// The default presets let a command make these, and the run reports them.
+/// The default presets let a command create these files, and the run reports them.
 // SPEC A13
 fn making_files_that_tools_obey_without_a_report(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");

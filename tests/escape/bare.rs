@@ -1,5 +1,5 @@
-//! Making git on the host see no repository in `.git`, and one of the attacker's in the project
-//! itself.
+//! Makes git on the host ignore the repository in `.git`, and use a repository of the attacker in
+//! the project itself.
 
 use crate::git::{identify, repository, with_submodule};
 use crate::nested::with_an_embedded_repository;
@@ -30,7 +30,7 @@ for_everybody!("head-restore":
     with_a_link_for_refs,
 );
 
-// In a repository inside of the project.
+// These attack a repository inside of the project.
 for_everybody!("head-restore":
     // SPEC R2
     in_a_submodule,
@@ -48,7 +48,7 @@ for_everybody!("nested-repositories":
     in_a_submodule_that_is_left_whole_without_a_word,
 );
 
-// Root can search and read files that no user may.
+// Modes do not keep root from reading.
 for_user!("head-restore":
     with_a_head_that_cannot_be_read,
     // SPEC R2
@@ -56,13 +56,13 @@ for_user!("head-restore":
     with_refs_removed_for_good,
 );
 
-// The search for symlinks opens them again, too.
+// The search for symlinks also restores the modes, so the control needs both.
 for_user!("head-restore,git-links":
     with_objects_closed,
     with_refs_closed,
 );
 
-// Moving the index aside opens the repository again, too.
+// Moving the index aside also restores the modes of the repository.
 for_user!("head-restore,nested-repositories": with_all_of_it_closed);
 
 ways!(

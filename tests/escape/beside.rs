@@ -1,5 +1,5 @@
-//! Two sandboxes at once: one keeps a file from being found by the other, or changes a path that
-//! the other protects.
+//! Two sandboxes at once: the command of one hides a file from the other's search, or changes a
+//! path that the other protects.
 
 use std::fs;
 
@@ -53,13 +53,13 @@ fn moving_a_folder_while_another_sandbox_looks_for_what_is_in_it(scene: &Scene) 
     let ran = held.running.wait();
     scene.write("stop", "");
     mover.wait().completed();
-    // The product may refuse to start beside a command that changes what rules find.
+    // The product may refuse to start while another command changes the matches of its rules.
     ran.refused_or_completed("the sandbox is not as planned");
     Verdict::broken_if(ran.shows_canary(), format!("{}{}", ran.out, ran.err))
 }
 
-/// bwrap hides another file of the same name, which goes again after the guard has compared its
-/// mounts. Device and inode of the hidden file are those that were noted.
+/// bwrap hides another file of the same name, which is removed after the guard has compared the
+/// mounts. Then the original file, with the device and inode of the plan, is at the path again.
 // SPEC C14
 fn moving_a_hidden_file_away_and_back_while_a_sandbox_starts(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "exclude = ['.env']");
@@ -128,8 +128,8 @@ pub fn start_beside<A: AsRef<std::ffi::OsStr>>(scene: &Scene, attack: &str, argu
     Running::start(product)
 }
 
-/// One run plants something. Another one, which starts later, hides it while the first one ends.
-/// Returns what both say.
+/// One run plants a change. Another one, which starts later, hides the change while the first run
+/// ends. Returns the reports of both.
 fn launder(scene: &Scene, what: &str) -> String {
     crate::git::repository(scene);
     let touch = |name: &str| scene.write(name, "");

@@ -29,7 +29,7 @@ fn attack_on(script: &str, scene: &Scene, path: &str, attack: &str) -> Ran {
     run(command)
 }
 
-/// Whether the kernel lets cgroups of version 2 control this.
+/// Whether the kernel offers this controller to cgroups of version 2.
 fn is_controlled(controller: &str) -> bool {
     let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
     let lists = roots.map(|root| fs::read_to_string(format!("{root}/cgroup.controllers")).unwrap_or_default());
@@ -63,7 +63,7 @@ fn memory(scene: &Scene, host: &str, assert_refused: impl Fn(&Ran)) -> Verdict {
     let ran = attack_on(host, scene, "", "memory.py");
     if !scene.is_control() {
         match is_controlled("memory") {
-            // The kernel kills the process.
+            // The kernel kills the process at the limit.
             true => assert!(ran.out.starts_with("variables ") && ran.code == Some(137), "{ran:#?}"),
             false => assert_refused(&ran),
         }
@@ -79,8 +79,8 @@ fn processors(scene: &Scene, host: &str, assert_refused: impl Fn(&Ran)) -> Verdi
         assert_refused(&ran);
         return Verdict::Held(ran.err);
     }
-    // In each period of 100 ms the kernel gives 20 ms, so a second takes 50, however busy the
-    // machine is. The first may have begun, and the last not yet have ended.
+    // In each period of 100 ms the kernel gives 20 ms, so one second takes 50 periods, however busy
+    // the machine is. Two are subtracted for an incomplete first and last period.
     let periods: u64 = ran.value("periods").parse().unwrap();
     Verdict::broken_if(periods < 48, format!("{ran:?}"))
 }
@@ -105,7 +105,8 @@ fn keeping_processors_busy_below_one(scene: &Scene) -> Verdict {
     processors(scene, DELEGATED, |ran| assert_not_delegated(ran, "cpus"))
 }
 
-/// A systemd without the controller accepts the property and does nothing. So does this one.
+/// A systemd without the controller accepts the property and ignores it. This wrapper ignores it,
+/// too.
 // SPEC A24, Z7
 fn taking_memory_that_systemd_does_not_limit(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "[limits]\nmemory = '64M'");
@@ -122,7 +123,7 @@ exec /usr/bin/systemd-run \"${words[@]}\"
     let ran = attack_on(MANAGER, scene, &format!("{}:", folder.display()), "memory.py");
     let is_taken = ran.out.contains("taken");
     if is_taken {
-        // The programs that make the scope leave no variable behind.
+        // The programs that make the scope add no variable.
         let variables: Vec<&str> = ran.value("variables").split(' ').collect();
         assert!(!variables.contains(&"INVOCATION_ID") && variables.contains(&"HOME"), "{ran:#?}");
         assert_eq!(ran.code, Some(0));

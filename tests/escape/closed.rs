@@ -1,5 +1,5 @@
-//! Closing a folder to its owner, so that the next run, or the supervisor at the end of this one,
-//! finds nothing in it; and opening it again.
+//! A command removes the rights of a folder, so that the next run, or the supervisor at the end of
+//! this run, cannot look into it, and later restores them.
 
 use crate::git::{repository, with_submodule};
 use crate::outcome::Verdict;
@@ -12,12 +12,12 @@ for_user!("placeholders,nested-repositories":
 );
 for_user!("nested-repositories": closing_the_folder_of_a_planted_repository);
 
-/// A start that one of them stops names the path.
+/// A start that an unreadable folder stops has this text.
 const REFUSED: &str = "ermission denied";
 
 const EVIL: &str = r#"printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >evil.sh; chmod 755 evil.sh"#;
 
-/// Both scripts, one run each, and then git outside.
+/// Runs both scripts, each in a run of its own, and then git outside.
 fn then_use_git(scene: &Scene, first: &str, second: &str) -> Verdict {
     let run = |script: &str| scene.attack("sh", &["-c", &format!("{script}; echo done")]);
     let mut said = run(first).completed().err;
@@ -48,7 +48,8 @@ fn closing_the_folder_of_a_program_that_the_settings_name(scene: &Scene) -> Verd
     then_use_git(scene, "chmod 444 tools", "chmod 755 tools; cp evil.sh tools/monitor")
 }
 
-/// The folder that git keeps of it is in the repository of another worktree, around this one.
+/// The project is a worktree inside of another worktree, whose repository has the git directory of
+/// the submodule.
 // SPEC P11
 fn leading_a_submodule_elsewhere_from_a_worktree(scene: &Scene) -> Verdict {
     with_submodule(scene);

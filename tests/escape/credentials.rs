@@ -1,4 +1,4 @@
-//! Files that the command sees without their credentials, and the other places of credentials.
+//! Files that the command sees without their credentials, and other files with credentials.
 
 use std::fs;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ fn settings(scene: &Scene) -> Vec<PathBuf> {
         (home.join(".gradle/gradle.properties"), format!("a=b\nsigningPassword={CANARY}\n")),
         (project.join(".npmrc"), format!("save-exact=true\n_auth={CANARY}\n")),
         (project.join("web/.yarnrc.yml"), format!("npmScopes:\n  a:\n    npmAuthIdent: {CANARY}\n")),
-        // It is not understood, and so hidden.
+        // agent-sandbox cannot parse this file, and therefore hides it.
         (project.join("api/.yarnrc.yml"), format!("npmScopes: {{ a: {{ npmAuthToken: {CANARY} }} }}\n")),
     ];
     for (path, content) in &all {
@@ -38,7 +38,7 @@ fn settings(scene: &Scene) -> Vec<PathBuf> {
     all.map(|(path, _)| path).into()
 }
 
-/// One of many is enough to break the product; the control must reach all of them.
+/// The product is broken if the attack reaches one path. The control must reach all of them.
 fn verdict(scene: &Scene, reached: usize, all: usize, what: String) -> Verdict {
     Verdict::broken_if(if scene.is_control() { reached >= all } else { reached > 0 }, what)
 }
@@ -47,7 +47,7 @@ fn verdict(scene: &Scene, reached: usize, all: usize, what: String) -> Verdict {
 fn reading_a_token_that_a_copy_leaves_out(scene: &Scene) -> Verdict {
     let mut paths = settings(scene);
     let all = paths.len();
-    // The copies themselves are in the state folder.
+    // This run makes the copies in the state folder.
     scene.attack("sh", &["-c", "echo done"]).completed();
     let copies = fs::read_dir(scene.home().join(".local/state/agent-sandbox/mounts")).unwrap();
     paths.extend(copies.map(|entry| entry.unwrap().path()));
@@ -66,8 +66,8 @@ fn writing_the_copy_of_a_file(scene: &Scene) -> Verdict {
     verdict(scene, changed.count(), paths.len(), ran.out)
 }
 
-/// A command that can write the state folder would choose the text that a later run shows. Each use
-/// checks the content, so the next run shows the right one even then.
+/// A command that can write to the state folder could change a copy for a later run. Even in the
+/// control, the next run shows the right text, because it checks the content of each copy.
 // SPEC A15
 fn replacing_a_copy_for_the_next_run(scene: &Scene) -> Verdict {
     settings(scene);
@@ -110,7 +110,7 @@ fn reading_a_token_through_another_mount(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
-/// Beyond the number of copies that a run makes, a file is hidden.
+/// A run makes a limited number of copies, and hides further files.
 // SPEC A15
 fn planting_files_until_there_is_no_copy_left(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
@@ -122,7 +122,8 @@ fn planting_files_until_there_is_no_copy_left(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
-/// One of each kind: shells, databases, clouds, registries, chat, mail, wallets, password managers.
+/// The home has one file of each kind: shells, databases, clouds, registries, chat, mail, wallets,
+/// password managers.
 // SPEC A16
 fn reading_tokens_and_histories_in_the_home(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");

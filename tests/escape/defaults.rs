@@ -1,4 +1,4 @@
-//! The protection by built-in presets, without a rule of the user.
+//! The protection by built-in presets, without rules of the user.
 
 use crate::outcome::Verdict;
 use crate::scene::{CANARY, DEFAULTS, ORIGINAL, Scene, run, words};
@@ -40,7 +40,8 @@ fn making_settings_that_build_tools_obey(scene: &Scene) -> Verdict {
     making(scene, SETTINGS)
 }
 
-/// Makes what is missing in the home. The files that a run itself creates there are gone after it.
+/// Tries to create missing paths in the home. Placeholders of the run do not count: they are gone
+/// after it.
 fn making(scene: &Scene, paths: &[&str]) -> Verdict {
     let paths: Vec<_> = paths.iter().map(|path| scene.home().join(path)).collect();
     let ran = scene.attack("write.py", &paths).completed();
@@ -48,13 +49,13 @@ fn making(scene: &Scene, paths: &[&str]) -> Verdict {
     verdict(scene, made.len(), paths.len(), format!("made: {made:?}\n{}", ran.out))
 }
 
-/// One of many is enough to break the product. The control must reach all of them: a path that no
-/// mitigation is needed for proves nothing.
+/// The product is broken if the attack reaches one path. The control must reach all of them,
+/// because a path that needs no mitigation proves nothing.
 fn verdict(scene: &Scene, reached: usize, all: usize, what: String) -> Verdict {
     Verdict::broken_if(if scene.is_control() { reached == all } else { reached > 0 }, what)
 }
 
-/// Code of agents that the host runs or sources, as it lies there before the run.
+/// Code of agents that the host runs or sources. It exists before the run.
 const CODE: &[&str] = &[
     ".claude/shell-snapshots/snapshot-bash-1700000000000-abc.sh",
     ".claude/session-env/session/hook-0.sh",
@@ -130,7 +131,7 @@ fn making_what_agents_load(scene: &Scene) -> Verdict {
     )
 }
 
-/// A package manager has linked a file of its store into another project, which is read-only.
+/// A package manager has hard-linked a file of its store into another project, which is read-only.
 // SPEC P14, A18
 fn changing_another_project_through_a_store(scene: &Scene) -> Verdict {
     scene.policy("presets = [\"@caches-apart\"]", "");
@@ -211,7 +212,7 @@ fn reading_copies_of_a_hidden_file(scene: &Scene) -> Verdict {
     Verdict::broken_if(broken, format!("{beside}\n{in_home}"))
 }
 
-/// The environment of a developer or a CI job. The keys of agents pass, by their names.
+/// The attack reads the environment of a developer or a CI job. Only the keys of agents pass.
 // SPEC E11, A10
 fn reading_credentials_from_the_environment(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
@@ -280,7 +281,7 @@ fn changing_what_settings_of_agents_name(scene: &Scene) -> Verdict {
         ".codex/helpers/notify.py",
         ".aider/lint.py",
     ];
-    // The hook writes this one, so it stays writable.
+    // The hook writes this file, so the file stays writable.
     let output = scene.home().join(".claude/out.sh");
     scene.write_home(&output, ORIGINAL);
     for path in programs {
@@ -301,7 +302,7 @@ fn making_what_a_resumed_session_sources(scene: &Scene) -> Verdict {
     scene.write_home(".claude/history", "");
     let made = [".claude/session-env/new/hook-0.sh", ".claude/shell-snapshots/snapshot-bash-1-a.sh"];
     let made: Vec<_> = made.iter().map(|path| scene.home().join(path)).collect();
-    // The agent inside finds what it has written.
+    // The agent inside can read the files that it has written.
     let write = "for f; do mkdir -p \"${f%/*}\" && echo x >\"$f\" && cat \"$f\" || exit; done; echo done";
     let mut command = scene.product();
     command.args(["--", "sh", "-c", write, "sh"]).args(&made);

@@ -1,4 +1,4 @@
-//! Making git on the host run something the next time the user calls it.
+//! Attacks that make git on the host run a program the next time the user calls it.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ for_everybody!("git-preset":
     naming_a_program_from_a_linked_worktree,
 );
 
-// The check at the end would move aside a file that mounts did not protect.
+// Without the mounts, the check at the end of a run would move the files aside.
 for_everybody!("git-preset,nested-repositories":
     naming_a_program_in_the_settings_of_a_submodule,
     planting_a_hook_of_a_submodule,
@@ -26,14 +26,14 @@ for_everybody!("git-preset,nested-repositories":
 );
 for_everybody!("placeholders,nested-repositories": leading_the_repository_elsewhere);
 
-// Paths that are missing and must not be created.
+// These attacks try to create missing paths.
 for_everybody!("placeholders,nested-repositories": making_the_settings_of_a_worktree_outside);
 for_everybody!("placeholders":
     making_the_settings_of_a_worktree,
     making_the_settings_of_a_submodule_of_a_worktree_outside,
 );
 
-/// A repository with one commit, and the defaults.
+/// Makes a repository with one commit, and chooses the default policy.
 pub fn repository(scene: &Scene) {
     scene.policy(DEFAULTS, "");
     scene.host(&["git", "init", "-q", "-b", "main"]);
@@ -47,7 +47,7 @@ pub fn identify(scene: &Scene) {
     scene.write_home(".gitconfig", "[user]\n\tname = U\n\temail = u@example.org\n[init]\n\tdefaultBranch = main\n");
 }
 
-/// Attacks in one way; then the user works with git as usual.
+/// Runs one attack, and then the user's ordinary git commands.
 fn then_use_git(scene: &Scene, door: &str) -> Verdict {
     let pwned = scene.home().join("pwned");
     assert!(!pwned.exists());
@@ -101,8 +101,8 @@ fn naming_a_program_in_the_settings_of_a_worktree(scene: &Scene) -> Verdict {
     then_use_git(scene, "config.worktree")
 }
 
-/// Another worktree of the project's repository. The command can write only the files that git
-/// keeps for it in the repository.
+/// Makes another worktree of the project's repository outside of the project. The command can write
+/// only the worktree's files in the repository.
 fn with_worktree_beside(scene: &Scene) {
     with_submodule(scene);
     scene.host(&["git", "commit", "-qm", "with a submodule"]);
@@ -185,7 +185,7 @@ fn replacing_an_included_file(scene: &Scene) -> Verdict {
     then_use_git(scene, "include-moved")
 }
 
-/// The project is a worktree of a repository beside it.
+/// Makes the project a worktree of a repository beside it.
 fn with_linked_worktree(scene: &Scene) {
     scene.policy(DEFAULTS, "");
     identify(scene);
@@ -226,7 +226,7 @@ for_everybody!("links-in-folders":
     making_what_a_hook_leads_to_without_a_report,
 );
 
-/// A script of the project, and a link to it in a folder of hooks.
+/// Makes a script in the project, and a link to it in a folder of hooks.
 fn with_linked_hook(scene: &Scene, folder: &str, target: &str) {
     repository(scene);
     scene.write("scripts/check", ORIGINAL);
@@ -267,6 +267,6 @@ fn replacing_a_link_behind_a_hook(scene: &Scene) -> Verdict {
 fn making_what_a_hook_leads_to_without_a_report(scene: &Scene) -> Verdict {
     with_linked_hook(scene, ".git/hooks", "../../scripts/missing");
     let ran = scene.attack("write.py", &["scripts/missing"]).completed();
-    assert!(scene.project().join("scripts/missing").exists(), "the attack made it");
+    assert!(scene.project().join("scripts/missing").exists(), "the attack created the file");
     Verdict::broken_if(!ran.err.contains("created during the run: `scripts/missing` (@git)"), ran.err)
 }

@@ -1,5 +1,5 @@
-//! Making git on the host write to a file of the user, or enter a repository of the attacker, by a
-//! symlink or a pointer in a git directory.
+//! A symlink or a pointer in a git directory makes git on the host write to a file of the user, or
+//! enter a repository of the attacker.
 
 use std::fs;
 
@@ -43,7 +43,7 @@ for_everybody!("git-links":
     // SPEC R14, A11
     breaking_the_repository_later,
 );
-// Root lists every folder.
+// Modes do not keep root from listing a folder.
 for_user!("git-links":
     writing_the_log_of_a_branch_in_a_closed_folder,
     writing_the_log_of_a_new_embedded_repository_in_a_closed_folder,
@@ -115,7 +115,8 @@ fn with_submodule_named_like_objects(scene: &Scene) {
     with_submodule_named(scene, "objects/ab");
 }
 
-/// An earlier run has made it. Nothing in it names a program, so it is not moved aside.
+/// An earlier run has made a repository among the objects. It names no program, so the run did not
+/// move it aside.
 fn with_a_repository_among_objects(scene: &Scene) {
     repository(scene);
     scene.attack("git_links.sh", &["make-among-objects"]).completed();
@@ -139,7 +140,7 @@ fn with_settings_of_worktrees(scene: &Scene) {
     scene.host(&["git", "config", "extensions.worktreeConfig", "true"]);
 }
 
-/// Attacks in one way. Then the user works with git as usual, and removes a folder.
+/// Runs one attack. Then the user works with git as usual, and removes a folder.
 fn then_work(scene: &Scene, way: &str) -> Verdict {
     scene.write_home(".bashrc", ORIGINAL);
     let names = || {
@@ -169,7 +170,7 @@ fn then_work(scene: &Scene, way: &str) -> Verdict {
     Verdict::broken_if(!is_same || is_new(".bash_login") || is_new("pwned"), said)
 }
 
-/// An attack that must be reported with `word`.
+/// Runs an attack whose report must contain `word`.
 fn told(scene: &Scene, way: &str, word: &str) -> Verdict {
     repository(scene);
     let said = scene.attack("git_links.sh", &[way]).completed().err;

@@ -1,5 +1,5 @@
-//! Making git on the host write, delete, copy or commit files that the command cannot reach, by
-//! files in a git directory that git does not check.
+//! Files in a git directory that git does not check make git on the host write, delete, copy or
+//! commit files that the command cannot reach.
 
 use std::fs;
 
@@ -72,8 +72,8 @@ for_everybody!("nested-repositories":
 
 const GITS: [&str; 2] = ["/usr/local/bin", "/usr/bin"];
 
-/// Attacks in one way, and lets the user work with each git of this machine. In the control all of
-/// them must be broken.
+/// Runs one attack for each git of this machine, with which the user then works. In the control,
+/// the attack must succeed with all of them.
 fn with_each_git(scene: &Scene, prepare: fn(&Scene), way: &str, work: &str, is_broken: &dyn Fn() -> bool) -> Verdict {
     let gits: Vec<&str> = GITS.into_iter().filter(|folder| fs::exists(format!("{folder}/git")).unwrap()).collect();
     let mut broken = Vec::new();
@@ -160,7 +160,7 @@ fn with_a_submodule_that_is_not_checked_out(scene: &Scene) {
     scene.host(&["git", "submodule", "--quiet", "deinit", "sub"]);
 }
 
-/// A file that the defaults hide, and a folder that the user hides.
+/// Makes a file that the defaults hide, and a folder that the user's rule hides.
 fn with_secrets(scene: &Scene) {
     repository(scene);
     scene.write(".gitignore", ".env\ndeploy\n");
@@ -177,7 +177,7 @@ fn deleting_a_file_by_an_index(scene: &Scene) -> Verdict {
     with_each_git(scene, repository, "home", DELETES, &is_deleted)
 }
 
-/// `git status` would start one git in the other without an end.
+/// `git status` would start git recursively without end.
 fn naming_the_repository_in_itself(scene: &Scene) -> Verdict {
     let is_named = || scene.try_host(&["git", "ls-files", "-s"]).out.contains("\t.\n");
     with_each_git(scene, repository, "itself", "true", &is_named)
@@ -205,7 +205,7 @@ fn writing_a_pointer_elsewhere(scene: &Scene) -> Verdict {
     writing_a_pointer(scene, "repaired")
 }
 
-/// git resolved it from its working directory until 2.48.
+/// Until version 2.48, git resolved a relative pointer from its working directory.
 fn writing_a_relative_pointer_elsewhere(scene: &Scene) -> Verdict {
     writing_a_pointer(scene, "repaired-relative")
 }
@@ -220,7 +220,7 @@ fn writing_a_pointer(scene: &Scene, way: &str) -> Verdict {
     with_each_git(scene, prepare, way, "git worktree repair", &is_written)
 }
 
-/// An attack that must be reported with `word`.
+/// Runs an attack whose report must contain `word`.
 fn told(scene: &Scene, way: &str, word: &str) -> Verdict {
     let said = scene.attack("git_state.sh", &[way]).completed().err;
     Verdict::broken_if(!said.contains(word), said)
@@ -246,7 +246,7 @@ fn leading_git_to_other_objects_without_a_report(scene: &Scene) -> Verdict {
     told(scene, "alternates", "since this run git takes objects from")
 }
 
-/// Git 2.39 has no such tables.
+/// Git 2.39 has no reftables, so this is not tested with each git.
 fn naming_a_table_of_refs_elsewhere_without_a_report(scene: &Scene) -> Verdict {
     scene.policy(crate::scene::DEFAULTS, "");
     scene.host(&["git", "init", "-q", "--ref-format=reftable"]);

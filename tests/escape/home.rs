@@ -1,5 +1,5 @@
-//! A home and a base of the sandbox's own: the host's files that show there, and the changes that
-//! stay.
+//! Private homes and minimal bases: attacks on the host's files, and changes that must not reach
+//! the host.
 
 use std::os::unix::fs::symlink;
 
@@ -23,7 +23,7 @@ fn fill_home(scene: &Scene) {
     }
 }
 
-/// One of many is enough to break the product. The control must reach all of them.
+/// The product is broken if the attack reads one file. The control must read all of them.
 fn seen(scene: &Scene, out: String, all: usize) -> Verdict {
     let seen = out.lines().filter(|line| line.contains(CANARY)).count();
     Verdict::broken_if(if scene.is_control() { seen >= all } else { seen > 0 }, out)
@@ -37,7 +37,8 @@ fn reading_the_hosts_home(scene: &Scene) -> Verdict {
     seen(scene, ran.out, FILES.len())
 }
 
-/// By links in the project, in a folder of the home that shows, and by the directory of a process.
+/// The paths are links in the project and in a visible folder of the home, and paths below
+/// `/proc/self/root`.
 // SPEC O4
 fn reading_the_hosts_home_through_links(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "home = 'private'");
@@ -67,7 +68,7 @@ fn planting_a_file_that_shells_obey(scene: &Scene) -> Verdict {
     Verdict::broken_if(all, format!("on the host: {found:?}"))
 }
 
-/// A run before this one made the link, in a folder that it could write.
+/// An earlier run made the link in a folder that it could write to.
 // SPEC O4
 fn showing_a_file_of_the_home_by_a_planted_link(scene: &Scene) -> Verdict {
     fill_home(scene);
@@ -91,7 +92,8 @@ fn reading_what_is_beside_the_home(scene: &Scene) -> Verdict {
     seen(scene, ran.out, 2)
 }
 
-/// Pins are made on a bind of the project, because a minimal base has no root of the host.
+/// A minimal base has no bind of the host's root, so the mounts that keep `.git` in place are made
+/// on the bind of the project.
 // SPEC O6
 fn moving_git_away_in_a_minimal_base(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "base = 'minimal'");
@@ -101,7 +103,8 @@ fn moving_git_away_in_a_minimal_base(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.project().join(".moved").exists(), "`.git` was moved")
 }
 
-/// The caller has two writable folders on PATH. git is asked outside for the identity of the user.
+/// The caller has two writable folders on PATH. agent-sandbox runs git outside to read the user's
+/// identity.
 // SPEC U4
 fn running_a_git_of_ones_own_outside(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "home = 'private'");

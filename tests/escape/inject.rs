@@ -1,4 +1,4 @@
-//! Injected files: whether the command can write, replace, commit or misuse them.
+//! Injected files: attacks that write, replace, commit or misuse them.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -69,7 +69,7 @@ fn reading_the_siblings_of_an_injected_file(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
-/// A cloned file may inject in the project without consent.
+/// A cloned policy file may inject files into the project without consent.
 // SPEC J4
 fn injecting_a_hidden_file(scene: &Scene) -> Verdict {
     scene.write(".agent-sandbox.toml", inject("~/.ssh/id_ed25519", "notes"));
@@ -88,7 +88,7 @@ fn injecting_a_folder_with_a_hidden_file(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.shows_canary(), ran.err)
 }
 
-/// Commits all that git sees in `folder`; the injected text must be in no object.
+/// Commits all changes that git sees in `folder`. The injected text must not be in the commit.
 fn commit_all(scene: &Scene, folder: &str, target: &str, refusal: &str) -> Verdict {
     let script = format!("cd {folder}; echo more >other; git add -A; git commit -qam second; echo done");
     let ran = scene.attack("sh", &["-c", &script]);
@@ -118,7 +118,7 @@ fn committing_an_injection_in_a_nested_repository(scene: &Scene) -> Verdict {
     commit_all(scene, "sub", "CLAUDE.md", "git tracks")
 }
 
-/// Nothing can be mounted on such a list, so nothing is injected.
+/// The run cannot mount its list over a link, so it injects nothing.
 // SPEC J6
 fn committing_an_injection_where_the_list_of_ignored_files_is_a_link(scene: &Scene) -> Verdict {
     repository(scene, ".");
@@ -128,7 +128,7 @@ fn committing_an_injection_where_the_list_of_ignored_files_is_a_link(scene: &Sce
     commit_all(scene, ".", "docs/CLAUDE.md", "git cannot be told")
 }
 
-/// A `.gitignore` outranks git's list, where the injected path is named.
+/// A `.gitignore` outranks `info/exclude`, in which the run names the injected path.
 // SPEC J4
 fn committing_an_injection_that_gitignore_includes_again(scene: &Scene) -> Verdict {
     repository(scene, ".");
@@ -137,7 +137,7 @@ fn committing_an_injection_that_gitignore_includes_again(scene: &Scene) -> Verdi
     commit_all(scene, ".", "docs/CLAUDE.md", "has a line with `!`")
 }
 
-/// Both work trees read one list, at which one file can be mounted.
+/// Both work trees read the same `info/exclude`, over which only one file can be mounted.
 // SPEC J6
 fn committing_one_of_two_injections_in_linked_work_trees(scene: &Scene) -> Verdict {
     repository(scene, ".");
@@ -152,7 +152,7 @@ fn committing_one_of_two_injections_in_linked_work_trees(scene: &Scene) -> Verdi
     }
 }
 
-/// The placeholder of the first run would be a project's marker to the second one.
+/// The second run would take the placeholder of the first run for the file of a project.
 // SPEC J4, M7
 fn raising_the_root_of_another_run(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
@@ -185,7 +185,8 @@ fn committing_an_injection_over_a_tracked_file(scene: &Scene) -> Verdict {
     commit_all(scene, ".", "CLAUDE.md", "git tracks")
 }
 
-/// The kernel removes the mount when the user replaces the file. The new one is hidden.
+/// The kernel detaches the mount when the user replaces the file. The supervisor then hides the new
+/// file.
 // SPEC J8
 fn reading_the_file_under_an_injection_that_the_user_saved_again(scene: &Scene) -> Verdict {
     scene.write(".env", "before");
@@ -203,7 +204,7 @@ fn reading_the_file_under_an_injection_that_the_user_saved_again(scene: &Scene) 
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
-/// A cloned file must not put words into the user's own instructions.
+/// A cloned policy file must not change the user's own instructions for agents.
 // SPEC J7
 fn injecting_instructions_outside_of_the_project(scene: &Scene) -> Verdict {
     scene.write_home(".claude/x", "");
@@ -214,8 +215,8 @@ fn injecting_instructions_outside_of_the_project(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.out.contains("planted"), ran.err)
 }
 
-/// A command has made a folder of the project a link to one of the home. The next run would put a
-/// placeholder there.
+/// A command has replaced a folder of the project by a link to a folder of the home. The next run
+/// must not create a placeholder behind the link.
 // SPEC J4
 fn having_a_file_made_behind_a_link(scene: &Scene) -> Verdict {
     scene.write_home("other/x", "");
@@ -228,8 +229,8 @@ fn having_a_file_made_behind_a_link(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.says("made"), ran.err)
 }
 
-/// The policy was compiled for a harmless file. Before bwrap mounts it, a process replaces it by a
-/// link to the keys.
+/// The policy is compiled for a harmless file. Before bwrap mounts the file, another process
+/// replaces it by a link to the keys.
 // SPEC J8
 fn swapping_the_source_for_a_link_while_a_sandbox_starts(scene: &Scene) -> Verdict {
     scene.write("source", "harmless");

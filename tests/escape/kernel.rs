@@ -1,4 +1,4 @@
-//! System calls that reach the user's terminal or get around other checks.
+//! System calls that reach the user's terminal or bypass other checks.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -17,7 +17,8 @@ for_everybody!("seccomp":
     leaving_a_program_that_runs_as_the_user,
 );
 
-// The kernel lets no process without capabilities change one that has them.
+// The kernel does not let a process without capabilities change one with capabilities, as root's
+// are.
 for_user!("seccomp": lowering_the_priority_of_the_callers_group);
 
 #[cfg(target_arch = "x86_64")]
@@ -37,8 +38,8 @@ fn typing_into_the_users_terminal(scene: &Scene) -> Verdict {
     let ran = run(command);
     assert!(ran.says("done") && scene.project().join("attempted").exists(), "{ran:#?}");
     assert_eq!(ran.value("size"), "ok", "the terminal works: {ran:#?}");
-    // Newer kernels refuse by themselves (EIO), and a terminal that is none of the console's does
-    // not know all requests (ENOTTY). Only the filter says EPERM to all of them.
+    // Newer kernels refuse some requests (EIO), and a terminal that is not a console does not know
+    // all of them (ENOTTY). Only the filter answers EPERM to all requests.
     let answers: Vec<&str> =
         ran.out.lines().filter_map(|line| line.strip_prefix("TIOC")?.split_once(' ')).map(|(_, n)| n).collect();
     assert_eq!(answers.len(), 24, "{ran:#?}");
@@ -46,7 +47,7 @@ fn typing_into_the_users_terminal(scene: &Scene) -> Verdict {
     Verdict::broken_if(typed || answers.iter().any(|answer| *answer != EPERM), ran.out)
 }
 
-/// Makes system calls inside. The control must give the same result as the host, with any kernel.
+/// Makes system calls inside. In the control, they must have the same results as on the host.
 fn calls(scene: &Scene, names: &[&str]) -> Verdict {
     scene.policy(BASE_ONLY, "");
     let program = scene.compile("syscalls.c");
@@ -71,7 +72,7 @@ fn taking_a_lease_on_a_file_of_the_host(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.value("lease") == "ok", ran.out)
 }
 
-/// A shell without job control has what it starts in its own process group.
+/// A shell without job control starts commands in its own process group.
 // SPEC C6, A9
 fn lowering_the_priority_of_the_callers_group(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");

@@ -8,7 +8,7 @@ use crate::support::Place;
 
 everywhere!("the sweep": killing_a_run_at_any_step, killing_a_verification_at_any_step);
 
-/// The steps of `src/placeholders`, and the two moments between putting up and removing.
+/// The pause points of `src/placeholders`, and the two of the start in between.
 const STEPS: [&str; 9] = [
     "placeholders:journal-created",
     "placeholders:announced",
@@ -27,12 +27,12 @@ const BLOCKED: &str =
 // SPEC M7
 fn killing_a_run_at_any_step(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, BLOCKED);
-    // Makes everything that stays after a run.
+    // This run creates all files that stay after a run.
     scene.attack("true", &[""; 0]);
     kill_at_each_step(scene, &["--", "true"])
 }
 
-/// A verification also removes what an ordinary run would make and leave.
+/// `verify` also removes the directories that an ordinary run creates and leaves.
 // SPEC V6
 fn killing_a_verification_at_any_step(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, &format!("{BLOCKED}\nrw = [{{ path = 'new/made', if-missing = 'create' }}]"));
@@ -64,7 +64,7 @@ fn kill_at_each_step(scene: &Scene, arguments: &[&str]) -> Verdict {
     Verdict::broken_if(!left.is_empty(), left.join("\n"))
 }
 
-/// Everything in the home, but of the state folder only the journals.
+/// The paths in the home. Of the state folder, only the journals count.
 fn listing(scene: &Scene) -> Vec<String> {
     let home = scene.home();
     let found = scene.host(&["find", home.to_str().unwrap()]);

@@ -1,4 +1,4 @@
-//! Attacks that use up the machine: processes, files, output, memory of `/tmp`, and time.
+//! Attacks that use up resources: processes, files, output, memory of `/tmp`, and time.
 
 use std::fs::{self, File};
 use std::thread;
@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::outcome::Verdict;
 use crate::scene::{BASE_ONLY, Scene};
 
-// The kernel exempts root from the number of processes, and so the product refuses that limit.
+// The kernel exempts root from the limit of processes, so the product refuses that limit for root.
 for_user!("limits": making_processes_without_end);
 for_everybody!("limits": filling_the_disk_with_one_file, filling_the_disk_with_output);
 everywhere!("limits": filling_the_memory_through_tmp);
@@ -23,7 +23,7 @@ fn limited(scene: &Scene, limit: &str) {
     scene.policy(BASE_ONLY, &format!("[limits]\n{limit}"));
 }
 
-/// The user can always start another process during the run.
+/// Asserts that the user can start another process during the run.
 fn assert_responsive(scene: &Scene) {
     assert_eq!(scene.host(&["sh", "-c", "echo alive"]), "alive\n");
 }
@@ -69,7 +69,8 @@ fn leaving_a_daemon_when_the_time_is_up(scene: &Scene) -> Verdict {
     stay(scene, "daemon")
 }
 
-/// Waits until the product has ended; without the limit, until long after it should have.
+/// Waits until the product ends, or, in the control without the limit, until long after it should
+/// have ended.
 fn stay(scene: &Scene, who: &str) -> Verdict {
     limited(scene, "time = '2s'");
     let mut running = scene.start("stay.py", &[who]);

@@ -1,8 +1,8 @@
 //! Attacks on the built binary by the command inside, judged on the host afterwards.
 //!
-//! Each attack runs twice: against the product, where it must fail, and with the one mitigation
-//! switched off that is meant to stop it, where it must succeed. So no test passes because its
-//! attack never worked. `attacks/` holds the programs that the command runs; the modules here set
+//! Each attack runs twice. Against the product, agent-sandbox, it must fail. In the control,
+//! without the mitigation that is meant to stop it, it must succeed. So no test passes because its
+//! attack never worked. `attacks/` holds the programs that the command runs. The modules here set
 //! the scene and judge the outcome.
 //!
 //! An attack that needs a certain moment holds the product at a point (`scene::Held`). No test

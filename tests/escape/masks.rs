@@ -1,5 +1,5 @@
-//! The masks and mounts that hide or protect a file: whether a command can write past or around
-//! them, or from outside.
+//! Attacks on the mounts that hide or protect a file: reads and writes that bypass them, and
+//! changes of the file on the host.
 
 use std::fs;
 
@@ -22,8 +22,8 @@ fn losing_writes_in_a_mask(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.says("write ok"), ran.out)
 }
 
-/// Commits all files that git considers changed. The content that was committed before must still
-/// be there.
+/// Commits all files that git considers changed. The commit must keep the committed content of the
+/// excluded file.
 fn commit_all(scene: &Scene, excluded: &str) -> Verdict {
     scene.write_home(".gitconfig", "[user]\n\tname = U\n\temail = u@example.org\n");
     scene.host(&["git", "init", "-q"]);
@@ -71,7 +71,7 @@ fn writing_a_read_only_file_by_another_name(scene: &Scene) -> Verdict {
 /// The user saves a file as editors do, while a process inside keeps reading it. The supervisor is
 /// held at each of `points` until the attack has looked.
 fn save_while_watched(scene: &Scene, rule: &str, points: &[&str]) -> Ran {
-    // While it is replaced, the old one may show for a moment.
+    // While the file is replaced, the old content may be visible for a moment.
     scene.write("vault/.env", format!("{CANARY}, before\n"));
     scene.policy(BASE_ONLY, rule);
     let mut watching = scene.hold(points, &[], "watch.py", &["vault/.env"]);
@@ -87,7 +87,7 @@ fn save_while_watched(scene: &Scene, rule: &str, points: &[&str]) -> Ran {
     watching.running.wait().completed()
 }
 
-/// With a rule on the file alone there is a gap, until the supervisor covers the file again.
+/// With a rule for the file alone, the new file is visible until the supervisor covers it again.
 fn reading_what_the_host_saves_anew(scene: &Scene) -> Verdict {
     let (rule, points) = if scene.is_control() {
         ("exclude = ['vault/.env']", &["cover-again"][..])
@@ -98,7 +98,7 @@ fn reading_what_the_host_saves_anew(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
-/// No mount on the file can hold, but the user hears of it.
+/// A mount on a replaced file is lost, but the run reports this.
 // SPEC A20
 fn a_saved_file_that_lost_its_mask_without_a_report(scene: &Scene) -> Verdict {
     let ran = save_while_watched(scene, "exclude = ['vault/.env']", &[]);

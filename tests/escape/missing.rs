@@ -1,4 +1,4 @@
-//! Creating a protected path that is missing, and removing or keeping its placeholder.
+//! Attacks that create a missing protected path, or that remove or keep its placeholder.
 
 use std::fs;
 
@@ -23,14 +23,14 @@ everywhere!("closed-mounts,own-names,own-writes":
 );
 
 everywhere!("own-names,own-writes": creating_what_a_sandbox_had_blocked_that_was_killed);
-// Each of the two mitigations holds without the other.
+// Either of the two mitigations alone stops the attack, so the control switches off both.
 everywhere!("own-names,own-writes,closed-mounts": creating_a_blocked_path_from_a_sandbox_that_blocks_nothing);
 
 fn planted(scene: &Scene, path: &str) -> bool {
     fs::read(scene.project().join(path)).is_ok_and(|bytes| bytes == PLANTED.as_bytes())
 }
 
-/// The placeholder is gone once no run needs it.
+/// Asserts that the placeholder is gone.
 #[track_caller]
 fn nothing_is_left(scene: &Scene, path: &str) {
     assert!(fs::symlink_metadata(scene.project().join(path)).is_err(), "`{path}` was left behind");
@@ -103,7 +103,7 @@ fn creating_a_path_that_an_ended_sandbox_blocked_with_a_file_open_for_writing(sc
     lending(scene, "with-a-writer")
 }
 
-/// One sandbox hands its project to one in another project, and ends.
+/// One sandbox passes a descriptor of its project to a sandbox in another project, and ends.
 fn lending(scene: &Scene, how: &str) -> Verdict {
     scene.policy(BASE_ONLY, "rw = ['~/shared']\nro = [{ path = '.vscode/', if-missing = 'block' }]");
     let shared = scene.home().join("shared");
@@ -117,7 +117,7 @@ fn lending(scene: &Scene, how: &str) -> Verdict {
     let ran = planter.wait().completed();
     let broken = planted(scene, ".vscode/tasks.json");
     if !broken {
-        // The run names the placeholder that had to stay; it is removed when no other run is alive.
+        // The report names a placeholder that had to stay until no other run is alive.
         let stays = how == "with-a-writer";
         assert_eq!(
             lent.err.contains("warning[placeholder-left]: placeholders of this run stay"),
@@ -132,7 +132,7 @@ fn lending(scene: &Scene, how: &str) -> Verdict {
     Verdict::broken_if(broken, format!("{}{}{}", lent.err, next.err, ran.out))
 }
 
-/// The sandbox that blocked the path was killed, so nothing closed its mounts.
+/// The sandbox that blocked the path was killed, so it did not make its mounts read-only.
 // SPEC C13, A2
 fn creating_what_a_sandbox_had_blocked_that_was_killed(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "rw = ['~/shared']\nro = [{ path = '.vscode/', if-missing = 'block' }]");

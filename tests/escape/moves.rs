@@ -1,4 +1,4 @@
-//! Moving a folder above a protected path, so that the protection goes with it and the path is
+//! Attacks that move a folder above a protected path together with its mounts, so that the path is
 //! free.
 
 use crate::outcome::Verdict;
@@ -47,7 +47,8 @@ fn removing_the_folders_that_a_move_emptied(scene: &Scene) -> Verdict {
     let protected = "a/b/c/settings";
     scene.write(protected, ORIGINAL);
     scene.policy(BASE_ONLY, &format!("ro = ['{protected}']"));
-    // A move keeps the folder in its own; this one takes it out.
+    // move.py leaves the moved folder in its parent. This script moves it to the root of the
+    // project.
     let script = "mv a/b/c taken; rmdir a/b && rmdir a && mkdir -p a/b/c && echo planted >a/b/c/settings; echo done";
     let ran = scene.attack("sh", &["-c", script]).completed();
     Verdict::broken_if(scene.changed(protected), ran.err)

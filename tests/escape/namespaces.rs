@@ -1,4 +1,4 @@
-//! Attacks on the mounts: in a namespace of the attacker, or by leaving the one that has them.
+//! Attacks on the mounts: from a namespace of the attacker, or by leaving the mount namespace.
 
 use crate::outcome::Verdict;
 use crate::scene::{BASE_ONLY, CANARY, ORIGINAL, Scene};
@@ -8,7 +8,8 @@ everywhere!("no-user-namespaces": making_a_user_namespace);
 everywhere!("no-user-namespaces,own-names,own-writes": moving_a_folder_from_a_namespace_without_mounts);
 everywhere!("mount-lock": passing_a_folder_to_another_sandbox);
 
-// Also with user namespaces: the mounts are locked, and process 1 cannot be traced.
+// The attack fails even with user namespaces: the mounts are locked, and process 1 cannot be
+// traced.
 #[cfg(target_arch = "x86_64")]
 everywhere!("the guard": making_everybody_leave_the_mount_namespace);
 

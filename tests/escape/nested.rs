@@ -1,5 +1,5 @@
-//! Making git on the host enter a repository in the project that obeys the attacker: it enters each
-//! that the index names.
+//! Attacks that make git on the host enter a repository of the attacker in the project: git enters
+//! each repository that the index names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,8 @@ macro_rules! attacks {
     )+ };
 }
 
-// A repository that exists at the start is protected; otherwise it would be moved aside at the end.
+// Mounts protect a repository that exists at the start. Without them, the run would move the
+// repository aside at its end, so the control needs both.
 for_everybody!("git-preset,nested-repositories":
     // SPEC A11
     leading_the_pointer_of_a_submodule_elsewhere,
@@ -53,7 +54,7 @@ for_everybody!("git-preset,nested-repositories":
     changing_a_file_that_an_option_in_the_settings_names,
 );
 
-// With more worktrees than are protected one by one.
+// These attacks have more worktrees than the run protects one by one.
 for_everybody!("git-preset,nested-repositories":
     // SPEC P11
     leading_a_worktree_among_many_elsewhere,
@@ -149,7 +150,7 @@ fn project(scene: &Scene, path: &str) -> String {
     scene.project().join(path).to_str().unwrap().to_owned()
 }
 
-/// Adds the submodule `path` of the repository in the folder `of`.
+/// Adds a submodule at `path` to the repository in the folder `of`.
 fn add_submodule(scene: &Scene, of: &str, path: &str) {
     let library = scene.home().join("library").to_str().unwrap().to_owned();
     if !Path::new(&library).exists() {
@@ -175,8 +176,8 @@ fn with_two_levels(scene: &Scene) {
     add_submodule(scene, "sub", "deeper");
 }
 
-/// Named by the index, and with a repository of its own; hooks are kept in the tree, and none in
-/// the repository.
+/// The index names `sub`, which is a repository of its own. Its hooks are in its work tree, not in
+/// its git directory.
 pub fn with_an_embedded_repository(scene: &Scene) {
     repository(scene);
     embed(scene);
@@ -194,7 +195,7 @@ fn embed(scene: &Scene) {
     scene.host(&["git", "-C", "sub", "config", "core.hooksPath", &hooks]);
 }
 
-/// No repository itself, but with repositories in it.
+/// Makes the project a folder with several repositories that is itself no repository.
 fn several_repositories(scene: &Scene) {
     scene.policy(DEFAULTS, "");
     identify(scene);
@@ -277,7 +278,7 @@ fn among_many_worktrees(scene: &Scene) {
     scene.attack("nested.sh", &["many-worktrees"]).completed();
 }
 
-/// Each placeholder takes descriptors. Most users may not have more than some thousand.
+/// Each placeholder needs descriptors, and most users have a limit of some thousand.
 // SPEC P11
 fn making_the_next_start_impossible(scene: &Scene) -> Verdict {
     repository(scene);
@@ -291,7 +292,7 @@ fn making_the_next_start_impossible(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.out != "done\n", ran.err)
 }
 
-/// Attacks, and then the user works with git as usual.
+/// Runs the attack, and then the user's ordinary git commands.
 fn then_use_git(scene: &Scene, way: &str) -> Verdict {
     let pwned: PathBuf = scene.home().join("pwned");
     assert!(!pwned.exists());
@@ -305,8 +306,8 @@ fn then_use_git(scene: &Scene, way: &str) -> Verdict {
         &["git", "-C", "sub", "status"],
         &["git", "-C", "sub", "commit", "--allow-empty", "-qm", "second"],
     ] {
-        // Where the project is no repository, git would look further up, and commit to one that is
-        // not the test's.
+        // If the project is no repository, git would search its parents, and commit to a
+        // repository that is not the test's.
         let folder = if words[1] == "-C" { scene.project().join(words[2]) } else { scene.project() };
         if folder.join(".git").symlink_metadata().is_ok() {
             said += &scene.try_host(words).err;

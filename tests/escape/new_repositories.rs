@@ -1,5 +1,5 @@
-//! What a command leaves in a repository that it makes itself, in the root, as a submodule or in a
-//! subfolder, and in a repository of the user that the project's own one does not name.
+//! Attacks through a repository that the command makes in the root, as a submodule or in a
+//! subfolder, and through a repository of the user that the project's own repository does not name.
 
 use crate::bare::{embedded, several_repositories};
 use crate::git::{identify, repository, with_submodule};
@@ -83,7 +83,7 @@ fn with_a_clone(scene: &Scene) {
     embedded(scene);
 }
 
-/// Attacks, and then the user works with git as `work` says.
+/// Runs the attack, and then the user's script `work`.
 fn judged(scene: &Scene, prepare: fn(&Scene), way: &str, work: &str) -> Verdict {
     prepare(scene);
     let mut said = scene.attack("new_repository.sh", &[way]).completed().err;
@@ -91,7 +91,7 @@ fn judged(scene: &Scene, prepare: fn(&Scene), way: &str, work: &str) -> Verdict 
     Verdict::broken_if(scene.home().join("pwned").exists(), said)
 }
 
-/// Attacks, and must be reported with `word`.
+/// Runs an attack whose report must contain `word`.
 fn told(scene: &Scene, prepare: fn(&Scene), way: &str, word: &str) -> Verdict {
     prepare(scene);
     let said = scene.attack("new_repository.sh", &[way]).completed().err;

@@ -1,4 +1,4 @@
-//! Attacks on the next run: a command changes its policy, or the paths that its rules name.
+//! Attacks on the next run: a command changes the policy or the paths that its rules name.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -33,12 +33,12 @@ everywhere!("link-checks":
     making_a_writable_folder_a_link_to_what_holds_it,
 );
 
-// Between looking and mounting, a folder becomes a link.
+// A folder becomes a link between compiling and mounting.
 everywhere!("guard-check,look-again": swapping_a_folder_for_a_link_while_a_sandbox_starts);
 
 everywhere!("what we do: bwrap follows the link": a_placeholder_through_a_link_to_nothing);
 
-/// A policy that leaves everything as it is.
+/// A policy that opens nothing.
 const HARMLESS: &str = "[filesystem]\nexclude = ['secret']\n";
 
 // SPEC A3
@@ -138,8 +138,8 @@ fn moving_the_folder_of_the_users_policy(scene: &Scene) -> Verdict {
     Verdict::broken_if(fs::read(&file).ok() != Some(before), ran.out)
 }
 
-/// The first run leaves files behind; the second starts in a folder of the project and must not
-/// show the keys.
+/// The first run leaves files behind. The second run starts in a folder of the project, and must
+/// not show the keys.
 fn the_next_run_shows_the_keys(scene: &Scene, plant: &str, cwd: &str) -> Verdict {
     scene.policy(DEFAULTS, "");
     scene.attack("sh", &["-c", &format!("{plant}\necho done")]).completed();
@@ -188,8 +188,8 @@ fn making_a_writable_folder_a_link_to_what_holds_it(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.changed(scene.home().join(".profile")), ran.err)
 }
 
-/// A sandbox, whose policy opens `~/work/out` alone, has noted which folder that is. Before it
-/// mounts the folder, the command of another sandbox replaces it by a link to the keys.
+/// The policy of a sandbox opens only `~/work/out`, and is compiled. Before bwrap mounts the
+/// folder, the command of another sandbox replaces it by a link to the keys.
 // SPEC G8, A4
 fn swapping_a_folder_for_a_link_while_a_sandbox_starts(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
@@ -215,15 +215,15 @@ fn swapping_a_folder_for_a_link_while_a_sandbox_starts(scene: &Scene) -> Verdict
     Verdict::broken_if(ran.shows_canary(), format!("{}{}", ran.out, ran.err))
 }
 
-/// Runs bwrap with the arguments that a naive program would give it.
+/// Runs bwrap with the arguments that a naive program would choose.
 fn bare_bwrap(scene: &Scene, words: &[&str]) -> crate::scene::Ran {
     let mut command = scene.outside("bwrap");
     command.args(["--unshare-user", "--bind", "/", "/", "--dev", "/dev"]).args(words);
     crate::scene::run(command)
 }
 
-/// bwrap sets up the new root beside the old one; a link that climbs far enough gets there. No
-/// control: a naive program fails at it.
+/// During the setup of bwrap, the old root is beside the new one, and a link with enough `..` leads
+/// there. There is no control, because a naive program also opens nothing.
 #[test]
 fn a_link_that_climbs_out_of_the_new_root_opens_nothing() {
     require_bwrap();

@@ -7,9 +7,9 @@ use crate::scene::Scene;
 use crate::support::{Place, require_bwrap, stderr, stdout};
 
 pub enum Verdict {
-    /// The host is as the policy says. The text says how the attack ended.
+    /// The policy held. The text says how the attack ended.
     Held(String),
-    /// The attacker got what it wanted. The text says what.
+    /// The attack succeeded. The text says what it reached.
     Broken(String),
 }
 
@@ -48,7 +48,7 @@ pub fn judge(place: fn() -> Place, control: &'static str, attack: Attack) {
     );
 }
 
-/// Appends one line to the file that `ESCAPE_REPORT` names: an overview for people.
+/// Appends the verdicts to the file that `ESCAPE_REPORT` names, as an overview for people.
 fn note(control: &str, product: &Verdict, without: &Verdict) {
     let Some(report) = std::env::var_os("ESCAPE_REPORT") else { return };
     let word = |verdict: &Verdict| if verdict.is_broken() { "broken" } else { "held" };
@@ -58,9 +58,8 @@ fn note(control: &str, product: &Verdict, without: &Verdict) {
     file.write_all(line.as_bytes()).unwrap();
 }
 
-/// Root is the user with the id 0. Where the tests run as another user, the test named `name` runs
-/// once more in a user namespace in which they have the id 0: a skipped test would look like a
-/// passed one.
+/// Judges the attack as root. If the tests run as another user, the test named `name` runs once
+/// more as root of a user namespace, because a skipped test would count as passed.
 pub fn judge_as_root(name: &str, place: fn() -> Place, control: &'static str, attack: Attack) {
     if rustix::process::getuid().is_root() {
         return judge(place, control, attack);
@@ -74,14 +73,14 @@ pub fn judge_as_root(name: &str, place: fn() -> Place, control: &'static str, at
         .expect("these tests need unshare: run scripts/test, which installs util-linux");
     assert!(
         output.status.success() && stdout(&output).contains("1 passed"),
-        "as root in a user namespace (if that cannot be had here, run the tests as root):\n{}{}",
+        "as root in a user namespace (if this machine has none, run the tests as root):\n{}{}",
         stdout(&output),
         stderr(&output)
     );
 }
 
-/// Whether this is root of the whole machine, not of a user namespace. An attack that only that
-/// root can prepare is not tried otherwise, and the output says so.
+/// Whether this is root of the whole machine, not of a user namespace. If not, prints that the
+/// attack is not tried.
 pub fn is_real_root() -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let whole = map.split_whitespace().eq(["0", "0", "4294967295"]);

@@ -1,5 +1,5 @@
-//! Leading code that runs outside elsewhere: between its look at a path and its change, the command
-//! of another sandbox puts a symlink there.
+//! Attacks on the product's own changes of files: after the product has examined a path and before
+//! it changes the path, the command of another sandbox puts a symlink there.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,12 +8,12 @@ use crate::git::repository;
 use crate::outcome::Verdict;
 use crate::scene::{BASE_ONLY, Held, Running, Scene};
 
-// Root can search a directory that is closed.
+// Modes do not keep root from searching a directory.
 for_user!("no-follow": opening_a_private_folder_in_the_place_of_the_objects);
 
 everywhere!("no-follow": having_a_folder_made_among_the_keys);
 
-/// The supervisor opens a closed `.git/objects` again, so that git accepts the repository.
+/// The supervisor restores the mode of `.git/objects`, so that git accepts the repository.
 // SPEC S16, A23
 fn opening_a_private_folder_in_the_place_of_the_objects(scene: &Scene) -> Verdict {
     repository(scene);
@@ -26,7 +26,7 @@ fn opening_a_private_folder_in_the_place_of_the_objects(scene: &Scene) -> Verdic
     Verdict::broken_if(fs::metadata(&keys).unwrap().permissions().mode() & 0o077 != 0, said)
 }
 
-/// A rule asks for a directory to be made before the start.
+/// A rule makes the product create a directory before the start.
 // SPEC S16, A23
 fn having_a_folder_made_among_the_keys(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
@@ -38,7 +38,7 @@ fn having_a_folder_made_among_the_keys(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.home().join(".ssh/cache").exists(), said)
 }
 
-/// Starts a sandbox that will put a link to the keys in the place of `folder`.
+/// Starts a sandbox whose command will replace `folder` by a link to the keys.
 fn start_swapping(scene: &Scene, folder: &str) -> Running {
     let place = |path: &str| scene.project().join(path).to_str().unwrap().to_owned();
     let keys = scene.home().join(".ssh").to_str().unwrap().to_owned();
@@ -48,7 +48,7 @@ fn start_swapping(scene: &Scene, folder: &str) -> Running {
     swapper
 }
 
-/// Lets the other sandbox swap while the product waits at `point`.
+/// Lets the other sandbox replace the folder while the product is held at `point`.
 fn swap_at(scene: &Scene, mut swapper: Running, mut held: Held, point: &str, work: &str) -> String {
     let work = scene.project().join(work);
     held.stopped();

@@ -1,6 +1,6 @@
-//! Planting a repository where git on the host does not seem to look: by names that git does not
-//! write, in work trees and indexes that are elsewhere, in two steps, in a project that has none,
-//! and for a submodule that is not checked out.
+//! Attacks that plant a repository where git on the host is not expected to look: by names that git
+//! does not write, in work trees and indexes outside of the project, in two steps, in a project
+//! without a repository, and for a submodule that is not checked out.
 
 use crate::git::{identify, repository, with_submodule};
 use crate::outcome::Verdict;
@@ -44,7 +44,7 @@ for_everybody!("nested-repositories":
     planting_a_bare_one_that_is_led_elsewhere,
 );
 
-// An index with such names is moved aside by itself, too.
+// A run also moves an index with such names aside for this reason alone (`git-state`).
 for_everybody!("nested-repositories,git-state":
     // SPEC R5
     naming_it_in_the_index_of_a_worktree_elsewhere,
@@ -81,7 +81,7 @@ macro_rules! attacks {
     )+ };
 }
 
-/// Attacks, once for each of `ways`; then the user does what is in `after`.
+/// Runs the attacks `ways`, each in a run of its own, and then the user's commands `after`.
 fn judged(scene: &Scene, flags: &[&str], ways: &[&str], after: &[&[&str]]) -> Verdict {
     let pwned = scene.home().join("pwned");
     let mut said = String::new();
@@ -139,7 +139,7 @@ attacks!(with_a_folder, IN_A_FOLDER, IN_IT:
 attacks!(with_a_submodule_that_was_never_there, AT_THE_ROOT, UPDATE: planting_one_for_a_submodule_that_is_not_there = ["module"]);
 attacks!(with_a_submodule_and_a_worktree, AT_THE_ROOT, UPDATE_ELSEWHERE: planting_one_for_a_submodule_of_another_worktree = ["worktree-module"]);
 
-/// git reads an index of any size by several threads.
+/// Makes git read an index of any size by several threads.
 fn read_by_threads(scene: &Scene) {
     repository(scene);
     scene.host(&["git", "config", "--global", "index.threads", "4"]);
@@ -173,7 +173,7 @@ fn with_a_submodule_and_a_worktree(scene: &Scene) {
     scene.host(&["git", "worktree", "add", "-q", "-b", "work", "../elsewhere"]);
 }
 
-/// An attack that git cannot undo must be reported with `word`.
+/// Runs an attack that no run undoes. Its report must contain `word`.
 fn told(scene: &Scene, way: &str, word: &str) -> Verdict {
     repository(scene);
     let said = scene.attack("planted.sh", &[way]).completed().err;
@@ -194,7 +194,8 @@ fn hiding_a_changed_file_that_git_does_not_look_for(scene: &Scene) -> Verdict {
     verdict
 }
 
-/// The user has such a mark, too. The entry takes its name from the shared file.
+/// The user has also marked a file. In the index, the attacked entry has its name in the shared
+/// file.
 fn hiding_a_changed_file_in_a_split_index(scene: &Scene) -> Verdict {
     repository(scene);
     scene.host(&["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do echo $i >f$i; done; git add .; git commit -qm more"]);
@@ -211,7 +212,7 @@ fn planting_a_repository_in_a_subfolder_without_a_report(scene: &Scene) -> Verdi
     told(scene, "beside", "`new` is a repository since this run, and has `core.fsmonitor`")
 }
 
-/// Root lists every folder.
+/// Modes do not keep root from listing a folder.
 // SPEC R11
 fn planting_a_repository_in_a_project_that_cannot_be_listed(scene: &Scene) -> Verdict {
     let verdict = told(scene, "beside-closed", "repositories that this run made in");
@@ -229,7 +230,7 @@ fn replacing_the_link_to_the_hooks(scene: &Scene) -> Verdict {
     judged(scene, &[], &["hooks-link"], &COMMIT)
 }
 
-/// Without the link, the next run does not know that the folder holds hooks.
+/// Without the link, the next run would not know that the folder holds hooks.
 fn removing_the_link_to_the_repository(scene: &Scene) -> Verdict {
     repository(scene);
     scene.host(&["sh", "-c", "mkdir .store; mv .git .store/git; ln -s .store/git .git"]);

@@ -1,4 +1,4 @@
-//! Private files: changes that the command makes in its copy must run nothing on the host.
+//! Private files: changes that the command makes in its copy must start no program on the host.
 
 use std::fs;
 
@@ -48,7 +48,7 @@ for_everybody!("trust": copies_of_hidden_files_that_a_planted_policy_names);
 
 for_everybody!("own-files": the_copies_of_another_project, the_reports_of_another_project);
 
-/// A repository with a remote of the user's.
+/// Makes a repository with a remote of the user.
 fn with_remote(scene: &Scene) {
     repository(scene);
     scene.host(&["git", "clone", "-q", "--bare", ".", "../origin.git"]);
@@ -56,11 +56,11 @@ fn with_remote(scene: &Scene) {
     scene.host(&["git", "config", "push.default", "current"]);
 }
 
-/// Attacks; then the user works with git as usual.
+/// Runs the attack, and then the user's ordinary git commands.
 fn then_use_git(scene: &Scene, what: &str) -> Verdict {
     with_remote(scene);
     let ran = scene.attack("private.sh", &[what]).completed();
-    assert!(!scene.home().join("pwned").exists() || what == "filter", "it ran inside");
+    assert!(!scene.home().join("pwned").exists() || what == "filter", "the program ran inside");
     let _ = fs::remove_file(scene.home().join("pwned"));
     let mut said = ran.err;
     for words in [
@@ -82,8 +82,9 @@ fn a_program_that_watches_files(scene: &Scene) -> Verdict {
     then_use_git(scene, "fsmonitor")
 }
 
-/// The caller has a folder of the project on PATH. In a subfolder that an earlier run has made a
-/// project, no rule opens it any more. A key that reaches the host's settings is written by git.
+/// The caller has a folder of the project on PATH. An earlier run has made a subfolder a project,
+/// so that this folder is outside of it and counts as safe. agent-sandbox runs git to write a key
+/// to the host's settings, and must not run the git in the folder.
 // SPEC A12, Q4
 fn a_git_of_ones_own_around_a_planted_project(scene: &Scene) -> Verdict {
     repository(scene);
@@ -146,7 +147,7 @@ fn settings_in_other_spellings(scene: &Scene) -> Verdict {
     then_use_git(scene, "text")
 }
 
-/// `.` is the repository itself: a push would move another branch of it.
+/// The remote `.` is the repository itself, so a push would move another of its branches.
 fn a_branch_of_this_repository(scene: &Scene) -> Verdict {
     with_remote(scene);
     scene.attack("private.sh", &["branch-dot"]).completed();
@@ -154,7 +155,8 @@ fn a_branch_of_this_repository(scene: &Scene) -> Verdict {
     Verdict::broken_if(remote == ".\n", remote)
 }
 
-/// A listed key would carry the content of the hidden file into the project's settings.
+/// If the copy is a link, a harmless key could carry the content of the hidden file into the
+/// project's settings.
 // SPEC A12, Q7
 fn a_copy_that_leads_to_a_hidden_file(scene: &Scene) -> Verdict {
     repository(scene);
@@ -172,7 +174,7 @@ fn a_copy_with_another_name(scene: &Scene) -> Verdict {
     Verdict::broken_if(settings.contains("leaked"), settings)
 }
 
-/// The end of a pipe reads as an empty file, which takes all listed keys away.
+/// A pipe reads as an empty file, which would remove all harmless keys from the host's file.
 fn a_copy_that_is_a_pipe(scene: &Scene) -> Verdict {
     repository(scene);
     scene.host(&["git", "config", "branch.main.description", "mine"]);
@@ -180,7 +182,7 @@ fn a_copy_that_is_a_pipe(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.try_host(&["git", "config", "branch.main.description"]).out != "mine\n", ran.err)
 }
 
-/// Runs the arguments, and prints the most memory in KiB that one of their processes had.
+/// Runs the arguments, and prints the peak memory in KiB of the largest of their processes.
 const MEASURE: &str = "import resource, subprocess, sys
 subprocess.run(sys.argv[1:], check=True)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
@@ -190,7 +192,7 @@ fn a_copy_that_fills_the_memory(scene: &Scene) -> Verdict {
     fill_the_memory(scene, &["large", "300M"])
 }
 
-/// Each entry of a section has the name of the section in its key.
+/// Each key of a section contains the section's name, so a long name multiplies.
 // SPEC Q7
 fn a_long_key_that_fills_the_memory(scene: &Scene) -> Verdict {
     fill_the_memory(scene, &["long-key"])
@@ -209,7 +211,7 @@ fn fill_the_memory(scene: &Scene, words: &[&str]) -> Verdict {
     Verdict::broken_if(most > 250 << 10, format!("{most} KiB: {}", ran.err))
 }
 
-/// git on the host must go on working, and so must the next run.
+/// git on the host, and the next run, must still work.
 fn a_copy_that_git_cannot_parse(scene: &Scene) -> Verdict {
     repository(scene);
     scene.attack("private.sh", &["unparsable"]).completed();
@@ -251,7 +253,8 @@ fn programs_in_the_settings_of_agents(scene: &Scene) -> Verdict {
     Verdict::broken_if(found.contains("evil"), found)
 }
 
-/// A file that another run replaces loses the link on it, and the command writes the host's file.
+/// When another run replaces the file, the mount of the link is lost, and the command could write
+/// to the host's file.
 // SPEC Q8
 fn losing_the_link_to_a_run_that_ends(scene: &Scene) -> Verdict {
     repository(scene);
@@ -265,7 +268,7 @@ fn losing_the_link_to_a_run_that_ends(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.try_host(&["git", "config", "core.fsmonitor"]).code == Some(0), ran.err)
 }
 
-/// A run without any copy has a read-only mount over the host's file.
+/// A run without a copy has a read-only mount over the host's file.
 // SPEC Q8
 fn losing_the_mount_of_a_run_without_guard(scene: &Scene) -> Verdict {
     lose_the_mount(scene, &["--no-guard"])
@@ -306,7 +309,7 @@ fn the_copies_of_another_project(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.out.contains(CANARY), ran.out)
 }
 
-/// A report names values that stayed in the copies of its project.
+/// A report contains values that stayed in the copies of its project.
 // SPEC Q6
 fn the_reports_of_another_project(scene: &Scene) -> Verdict {
     repository(scene);
@@ -315,7 +318,7 @@ fn the_reports_of_another_project(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.out.contains(CANARY), ran.out)
 }
 
-/// The user looks at the policy that the command planted, does not agree, and removes it.
+/// The user examines the policy that the command planted, does not agree, and removes the file.
 // SPEC Q1, T1
 fn copies_of_hidden_files_that_a_planted_policy_names(scene: &Scene) -> Verdict {
     repository(scene);
@@ -333,7 +336,7 @@ fn copies_of_hidden_files_that_a_planted_policy_names(scene: &Scene) -> Verdict 
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
-/// The host's file is as it was, and the next run starts with it.
+/// Asserts that the host's file is unchanged, and that the next run starts with its content.
 fn is_set_aside(place: fn() -> crate::support::Place, what: &str, argument: &str, said: &str) {
     crate::support::require_bwrap();
     let scene = Scene::new(place(), None);
@@ -371,8 +374,8 @@ fn a_copy_that_is_no_ordinary_file_is_set_aside() {
     }
 }
 
-/// A file that is replaced on the host loses the mounts on it. So the run that ends first leaves
-/// the host's file to the one that ends last, and neither loses anything.
+/// A file that is replaced on the host loses its mounts. So the run that ends first leaves the
+/// host's file to the run that ends last, and the changes of both reach the file.
 // SPEC Q8
 #[test]
 fn two_runs_at_once_lose_nothing_and_no_mount() {

@@ -32,12 +32,12 @@ fn reading_through_an_inherited_folder(scene: &Scene) -> Verdict {
 // SPEC A9
 fn signalling_the_callers_process_group(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
-    // The leader of the group plays the caller, a shell without job control.
+    // The leader of the process group acts as the caller, a shell without job control.
     let mut witness = scene.outside("sleep");
     let mut witness = witness.arg("600").process_group(0).stdout(Stdio::null()).spawn().unwrap();
     let mut command = scene.product();
     command.process_group(witness.id() as i32);
-    // A supervised command may have a group of its own.
+    // A supervised command may have a process group of its own.
     if knows(scene, "--exec") {
         command.arg("--exec");
     }
@@ -45,8 +45,8 @@ fn signalling_the_callers_process_group(scene: &Scene) -> Verdict {
     words::<&str>(&mut command, "signal.py", &[]);
     let ran = run(command);
     assert!(scene.project().join("attempted").exists(), "{ran:?}");
-    // A fatal signal decides how a process ends when it is sent, so a later one changes nothing
-    // about that.
+    // The first fatal signal decides the exit status, so the one that follows here does not change
+    // it.
     witness.kill().unwrap();
     let ended_by = witness.wait().unwrap().signal();
     Verdict::broken_if(ended_by == Some(Signal::USR1.as_raw()), format!("{ran:?}"))
@@ -94,7 +94,7 @@ pub fn marked(mark: &str) -> Vec<Pid> {
     pids.filter(has_mark).filter_map(Pid::from_raw).collect()
 }
 
-/// The marked processes that are still alive after `patience`. They are killed here.
+/// Returns and kills the marked processes that are still alive after `patience`.
 pub fn survivors(mark: &str, patience: Duration) -> Vec<Pid> {
     let deadline = Instant::now() + patience;
     while !marked(mark).is_empty() && Instant::now() < deadline {
@@ -107,7 +107,7 @@ pub fn survivors(mark: &str, patience: Duration) -> Vec<Pid> {
     left
 }
 
-/// In the control the processes stay, so there is nothing to wait for.
+/// The time to wait for processes to end. In the control they stay, so it is short.
 fn patience(scene: &Scene) -> Duration {
     if scene.is_control() { Duration::ZERO } else { PATIENCE }
 }

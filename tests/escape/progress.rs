@@ -1,5 +1,4 @@
-//! A search that takes long, because the product is held in it. No attack, but only this build can
-//! be held.
+//! The progress of a long search. This is no attack, but only this build can be held in the search.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -41,7 +40,7 @@ fn a_long_search_says_how_far_it_is_on_a_terminal_alone() {
     let said = searched(true, &[]);
     assert!(said.contains(SIGN) && said.contains(" folders, /"), "{said}");
     let (line, rest) = said.rsplit_once(SIGN).unwrap();
-    assert!(line.ends_with("\r\u{1b}[K") && rest.contains("\r\u{1b}[K"), "the line goes again: {said}");
+    assert!(line.ends_with("\r\u{1b}[K") && rest.contains("\r\u{1b}[K"), "the line is removed again: {said}");
     for (on_terminal, flags) in [(true, &["--quiet"][..]), (true, &["--message-format=json"]), (false, &[])] {
         assert!(!searched(on_terminal, flags).contains(SIGN), "{flags:?}");
     }

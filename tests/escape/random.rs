@@ -1,5 +1,5 @@
-//! Random policies against random sequences of file operations. A command can neither change
-//! protected bytes on the host nor read excluded ones, in this run and in the next.
+//! Random policies against random sequences of file operations. Neither in its own run nor in the
+//! next one can a command change protected bytes on the host or read excluded bytes.
 //!
 //! `ESCAPE_CASES=1000 cargo test --features ablate --test escape random` looks further. A failure
 //! prints its seed; `ESCAPE_SEED=N` runs that one alone.
@@ -16,7 +16,7 @@ everywhere!("pins": random_operations_under_random_policies);
 
 const OPERATIONS: &str = "60";
 
-/// splitmix64: small, and the same everywhere.
+/// A random number generator (splitmix64) that gives the same numbers on every machine.
 struct Dice(u64);
 
 impl Dice {
@@ -45,7 +45,7 @@ enum Access {
 struct Case {
     files: Vec<PathBuf>,
     exact: BTreeMap<PathBuf, Access>,
-    /// Keyed by the end of a name, at any depth.
+    /// The rules for files at any depth, by the end of their names.
     globs: BTreeMap<&'static str, Access>,
 }
 
@@ -83,8 +83,8 @@ impl Case {
         Self { files, exact, globs }
     }
 
-    /// SPEC D1, D2 and G3, for a file: exact over glob, the deeper over the higher, no glob into
-    /// what is excluded.
+    /// The access of a file by SPEC D1, D2 and G3: the deeper rule wins, an exact rule beats a
+    /// glob, and globs do not reach into excluded folders.
     fn access(&self, file: &Path) -> (Access, Kind) {
         if let Some(access) = self.exact.get(file) {
             return (*access, Kind::Exact);
@@ -133,7 +133,7 @@ fn setting(name: &str) -> Option<u64> {
 // SPEC A1
 fn random_operations_under_random_policies(scene: &Scene) -> Verdict {
     let cases = setting("ESCAPE_CASES").unwrap_or(40);
-    // Something else for each of the four situations.
+    // Each of the four situations tries other seeds.
     let offset = u64::from(scene.place.uid) * 2 + u64::from(scene.place.path().starts_with("/tmp"));
     let first = 1_000_000 * offset;
     let seeds: Vec<u64> = setting("ESCAPE_SEED").map_or_else(|| (first..first + cases).collect(), |seed| vec![seed]);
@@ -188,8 +188,8 @@ fn one_case(scene: &Scene, seed: u64) -> Result<(), String> {
             ));
         }
     }
-    // Files that the command prepared may keep the next run from starting, but must not make it
-    // show anything.
+    // Files of the command may keep the next run from starting, but must not make it show
+    // excluded bytes.
     let next = scene.attack("look.py", &["."]);
     match protected.iter().find(|file| file.access == Access::Exclude && next.out.contains(&file.content)) {
         Some(file) => Err(describe("shown by the next run:", file)),
@@ -197,12 +197,12 @@ fn one_case(scene: &Scene, seed: u64) -> Result<(), String> {
     }
 }
 
-/// The bytes of a file that is no symlink.
+/// The bytes of a file. `None` for a symlink.
 fn regular(path: &Path) -> Option<Vec<u8>> {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_file()).then(|| fs::read(path).ok())?
 }
 
-/// The bytes of the file with this inode, wherever it went.
+/// The bytes of the file with this inode number, wherever it was moved in `folder`.
 fn find(folder: &Path, inode: u64) -> Option<Vec<u8>> {
     fs::read_dir(folder).ok()?.flatten().find_map(|entry| {
         let found = fs::symlink_metadata(entry.path()).ok()?;
@@ -221,7 +221,7 @@ fn clear(folder: &Path) {
     }
 }
 
-/// The reading of the rules here is so simple that it can be checked by hand.
+/// Checks the naive reading of the rules in this file against results by hand.
 #[test]
 fn the_naive_reading_is_right() {
     let exact = [("a", Access::Exclude), ("a/b", Access::Rw), ("c", Access::Ro), ("c/y.cfg", Access::Rw)];

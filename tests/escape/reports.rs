@@ -1,4 +1,4 @@
-//! Keeping the report of a run from its user, and taking the user's terminal.
+//! Attacks that keep the report of a run from its user, or take the user's terminal.
 
 use std::io;
 use std::process::Stdio;
@@ -86,7 +86,7 @@ fn taking_the_terminal_from_the_background(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.value("foreground") == "taken", ran.out)
 }
 
-/// Whether the next start in the project shows the report, once.
+/// Judges whether the next start in the project shows the report, and no later start does.
 fn repeated(scene: &Scene) -> Verdict {
     let start = || scene.attack::<&str>("true", &[]);
     let (next, later) = (start(), start());
@@ -141,7 +141,7 @@ fn filling_the_pipe_before_the_report(scene: &Scene) -> Verdict {
     repeated(scene)
 }
 
-/// Most findings and paths that a report shows, and the length of its lines, with some air.
+/// More than the number of lines of a report, and than the length of a line, may be.
 const LINES: usize = 150;
 const LINE: usize = 500;
 
@@ -165,7 +165,8 @@ fn flooding_the_report(scene: &Scene) -> Verdict {
     Verdict::broken_if(!is_short, format!("{lines} lines of up to {longest:?} characters"))
 }
 
-/// A file that mixes state with settings, before and after the attack, and the key that is named.
+/// A file that mixes state with settings, its content before and after the attack, and the key that
+/// the report must name.
 const STATE: &[(&str, &str, &str, &str)] = &[
     (".claude.json", "{}", r#"{ "mcpServers": { "x": {} } }"#, "mcpServers"),
     (".claude.json", "{}", r#"{ "bypassPermissionsModeAccepted": true }"#, "bypassPermissionsModeAccepted"),
@@ -212,7 +213,7 @@ fn changing_what_agents_obey_in_their_state(scene: &Scene) -> Verdict {
     Verdict::broken_if(broken, format!("silent: {silent:?}"))
 }
 
-/// New names that only a glob of a preset knows.
+/// The attack creates new names, which only a glob of a preset matches.
 // SPEC A13
 fn making_what_globs_protect(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");

@@ -1,5 +1,5 @@
-//! Files that the user saves again while a sandbox runs. The kernel takes the mounts off a file
-//! that is replaced.
+//! Files that the user saves again while a sandbox runs. When a file is replaced, the kernel
+//! detaches its mounts.
 
 use std::fs;
 use std::io::Read;
@@ -33,8 +33,8 @@ fn save(scene: &Scene, path: &str, content: &str) {
     fs::rename(scene.project().join("new"), scene.project().join(path)).unwrap();
 }
 
-/// Starts the attack, lets the user `replace` the file, and lets the attack go on when the
-/// supervisor has covered the file. A control has nothing to wait for.
+/// Starts the attack, lets the user `replace` the file, and lets the attack continue when the
+/// supervisor has covered the file, or, in the control, at once.
 fn attack(scene: &Scene, words: &[&str], replace: impl FnOnce()) -> crate::scene::Ran {
     let mut running = scene.start("restore.py", words);
     running.until("started", || scene.project().join("started").exists());
@@ -66,7 +66,7 @@ fn writing_a_file_that_the_user_saved_again(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.changed("deep/hook"), ran.out)
 }
 
-/// With the default policy the file is private: the command writes its copy.
+/// With the default policy the file is private, and the command writes to its copy.
 // SPEC A21
 fn writing_settings_of_git_that_the_user_changed(scene: &Scene) -> Verdict {
     repository(scene);
@@ -76,8 +76,8 @@ fn writing_settings_of_git_that_the_user_changed(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.try_host(&["git", "config", "core.fsmonitor"]).code == Some(0), ran.out)
 }
 
-/// The supervisor is held before it covers the file. The folder is then a link to another one, in
-/// which a file of that name must stay open.
+/// While the supervisor is held before it covers the file, the command replaces the folder by a
+/// link to another folder. The file of that name in the other folder must stay visible.
 // SPEC A21, Y3
 fn swapping_the_folder_for_a_link_while_the_file_is_covered_again(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "exclude = ['**/.env']");
@@ -131,7 +131,7 @@ fn writing_into_a_pipe_that_the_user_put_in_place_of_the_file(scene: &Scene) -> 
         reader = Some(opened.unwrap());
     });
     let mut received = Vec::new();
-    // Without a writer this is the end of the file at once.
+    // Without a writer, the FIFO ends at once.
     let _ = reader.unwrap().read_to_end(&mut received);
     Verdict::broken_if(received == PLANTED.as_bytes(), ran.out)
 }
@@ -161,7 +161,7 @@ fn reading_a_link_that_the_user_put_in_place_of_the_file(scene: &Scene) -> Verdi
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
-/// The supervisor is held at another file, and the event of this one is lost.
+/// While the supervisor is held at another file, the kernel drops the event of this file.
 // SPEC Y1
 fn causing_more_events_than_the_kernel_keeps(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "exclude = ['.env', 'first']");

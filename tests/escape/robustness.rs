@@ -14,7 +14,7 @@ everywhere!("the modes that agent-sandbox gives, by mkdir": closing_a_fresh_home
 for_everybody!("byte-budget": using_up_the_memory_of_the_next_start);
 everywhere!("the message, by a shell that writes a file": ending_a_start_without_a_diagnostic);
 
-/// The user's command, after a limit that a shell gives itself.
+/// The command, started by a shell that first sets this limit for itself.
 fn after(scene: &Scene, limit: &str, command: &Command) -> Command {
     let mut limited = scene.outside("sh");
     limited.args(["-c", &format!("{limit} && exec \"$@\""), "sh"]).arg(command.get_program()).args(command.get_args());
@@ -29,7 +29,7 @@ fn hanging_a_comparison_by_a_fifo(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     scene.host(&["sh", "-c", "git init -q . && mkfifo .git/packed-refs"]);
     if scene.is_control() {
-        // 124: it did not end by itself.
+        // 124: `timeout` had to end git.
         let ran = scene.try_host(&["timeout", "2", "git", "rev-parse", "main"]);
         return Verdict::broken_if(ran.code == Some(124), format!("{ran:?}"));
     }
@@ -40,7 +40,7 @@ fn hanging_a_comparison_by_a_fifo(scene: &Scene) -> Verdict {
     Verdict::Held(ran.err)
 }
 
-/// U+202E turns the direction of text, U+009B begins a sequence of a terminal.
+/// U+202E reverses the direction of text, and U+009B begins a control sequence of a terminal.
 const NAME: &str = "a\u{202e}b\u{9b}31mc";
 
 // SPEC S15
@@ -82,7 +82,7 @@ fn ending_a_start_without_a_diagnostic(scene: &Scene) -> Verdict {
         true => command.args(["if=/dev/zero", "of=large", "count=1", "status=none"]),
         false => command.args(["--", "echo", "done"]),
     };
-    // By pipes: nothing could be written into a file.
+    // The output goes to pipes, because with this limit no file can be written.
     let ran = after(scene, "ulimit -f 0", &command).output().unwrap();
     let said = String::from_utf8(ran.stderr).unwrap();
     let is_refused = ran.status.code() == Some(125) && ran.stdout.is_empty() && said.contains("file too large");
@@ -90,12 +90,12 @@ fn ending_a_start_without_a_diagnostic(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.status.code().is_none() && said.is_empty(), format!("{:?}: {said}", ran.status))
 }
 
-/// Nested repositories with indexes that need no room on the disk.
+/// The attack plants nested repositories whose indexes are large sparse files.
 // SPEC R5
 fn using_up_the_memory_of_the_next_start(scene: &Scene) -> Verdict {
     crate::git::repository(scene);
     scene.attack("sparse_indexes.py", &["12"]).completed();
-    // As after a run that was killed before it moved anything aside.
+    // Undoes the moves, as if the run had been killed before it moved anything aside.
     scene.host(&["sh", "-c", "for git in m/*/.git.held; do [ ! -e $git ] || mv $git ${git%.held} || exit; done"]);
     let mut command = scene.product();
     command.args(["--", "echo", "done"]);

@@ -7,7 +7,7 @@ use crate::outcome::{Verdict, is_real_root, judge};
 use crate::scene::{BASE_ONLY, CANARY, DEFAULTS, ORIGINAL, Ran, Scene, run, words};
 use crate::support::{Place, binary};
 
-// A process that may create names only in some folders cannot make or unmake mounts either.
+// With Landlock rules for names, a process cannot mount or unmount, so the control needs them off.
 for_root!("root-capabilities,own-names,own-writes,mount-lock": taking_masks_off_as_root);
 
 // SPEC A8
@@ -46,8 +46,8 @@ fn writing_the_kernels_settings(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.says(&format!("write {PATTERN} ok")), ran.out)
 }
 
-/// `helper`, run by root in a mount namespace of its own with `arguments`, then the words that
-/// start the product as its user, then the attack.
+/// Root runs `helper` in a new mount namespace. Its arguments are `arguments` and the command that
+/// starts the product as its user with the attack.
 pub fn in_a_mount_namespace(
     scene: &Scene,
     helper: &str,
@@ -66,7 +66,7 @@ pub fn in_a_mount_namespace(
     scene.prepare(&mut command);
     command.arg("--");
     words(&mut command, attack, attack_arguments);
-    // The environment and working directory of the user, with root's id.
+    // The helper has root's id, and the environment and working directory of the user.
     let user = scene.outside("true");
     command.env_clear().env("CANARY", CANARY).current_dir(scene.project()).stdin(std::process::Stdio::null());
     command.envs(user.get_envs().filter_map(|(name, value)| Some((name, value?))));

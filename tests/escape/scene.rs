@@ -1,5 +1,5 @@
-//! The scene of an attack: a home and a project with canaries in them, and the product as its user
-//! starts it.
+//! The scene of an attack: a home and a project with canaries, in which the user starts the
+//! product.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,19 +11,19 @@ use std::time::{Duration, Instant};
 
 use crate::support::Place;
 
-/// In every file that no process inside may read.
+/// The content of every file that no process inside may read.
 pub const CANARY: &str = "canary-that-nobody-inside-may-read";
-/// In every file that no process inside may change.
+/// The content of every file that no process inside may change.
 pub const ORIGINAL: &str = "#!/bin/sh\n# as the user left it\n";
 /// The text that an attacker writes.
 pub const PLANTED: &str = "planted";
 
-/// Only the project is open, and the paths that a test adds.
+/// A policy with `@base` alone: only the project is writable. A test adds its rules.
 pub const BASE_ONLY: &str = "presets = [\"!@all\", \"@base\"]";
 /// The default policy.
 pub const DEFAULTS: &str = "presets = []";
 
-/// Turns a hang into a failure. Nothing else takes this long, on a busy machine either.
+/// Turns a hang into a failure. Even on a busy machine, no step takes this long.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Scene {
@@ -37,12 +37,12 @@ impl Scene {
         Self { place, control }
     }
 
-    /// Whether this is the control of an attack that leaves something out itself.
+    /// Whether this is the control of an attack.
     pub fn is_control(&self) -> bool {
         self.control.is_some()
     }
 
-    /// The mitigations to switch off: a control that is described in words switches off none.
+    /// The mitigations to switch off. A control that is described in words switches off none.
     fn off(&self) -> &'static str {
         self.control.filter(|control| !control.contains(' ')).unwrap_or_default()
     }
@@ -74,17 +74,17 @@ impl Scene {
         self.write_home(".config/agent-sandbox/config.toml", format!("[filesystem]\n{presets}\n{rules}\n"));
     }
 
-    /// The present content of a file of the project, on the host.
+    /// The current content of a file of the project on the host.
     pub fn bytes(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         fs::read(self.project().join(path)).ok()
     }
 
-    /// Whether a protected file of the project is not what it was.
+    /// Whether a protected file of the project has changed.
     pub fn changed(&self, path: impl AsRef<Path>) -> bool {
         self.bytes(path) != Some(ORIGINAL.into())
     }
 
-    /// The product, as its user starts it in the project.
+    /// The product, started by its user in the project.
     pub fn product(&self) -> Command {
         let mut command = self.place.agent_sandbox();
         self.prepare(&mut command);
@@ -103,7 +103,7 @@ impl Scene {
         command.env("AGENT_SANDBOX_ABLATE", self.off());
     }
 
-    /// Any command of the user, without a sandbox.
+    /// A command of the user outside of a sandbox.
     pub fn outside(&self, program: impl AsRef<OsStr>) -> Command {
         self.place.command(program)
     }
@@ -141,7 +141,7 @@ impl Scene {
         Held::start(self, command, points)
     }
 
-    /// Compiles an attack that needs C, into the project.
+    /// Compiles an attack in C, and puts the program into the project.
     pub fn compile(&self, source: &str) -> PathBuf {
         let program = self.project().join(source.trim_end_matches(".c"));
         let compiled = Command::new("cc").args(["-O1", "-o"]).arg(&program).arg(folder().join(source)).output();
@@ -187,7 +187,7 @@ pub fn words<A: AsRef<OsStr>>(command: &mut Command, attack: &str, arguments: &[
     command.args(arguments);
 }
 
-/// A run of the product that stops at points of its start until the test lets it go on
+/// A run of the product that stops at pause points until the test lets it continue
 /// (`ablate::pause`).
 pub struct Held {
     pub running: Running,
@@ -205,7 +205,7 @@ impl Held {
         Self { running: Running::start(command), pauses }
     }
 
-    /// Waits until the product stops, and returns the point.
+    /// Waits until the product stops, and returns the pause point.
     #[track_caller]
     pub fn stopped(&mut self) -> String {
         let at = |pauses: &[(String, PathBuf)]| pauses.iter().position(|(_, file)| file.exists());
@@ -213,7 +213,7 @@ impl Held {
         self.pauses[at(&self.pauses).unwrap()].0.clone()
     }
 
-    /// Lets the product go on from this point.
+    /// Lets the product continue from this point.
     pub fn go_on(&self, point: &str) {
         let (_, file) = self.pauses.iter().find(|(name, _)| name == point).unwrap();
         fs::remove_file(file).unwrap();
@@ -237,7 +237,7 @@ impl Ran {
         self
     }
 
-    /// The product refused to start, with this text, and nothing ran.
+    /// Whether the product refused to start with this text, and ran no command.
     #[track_caller]
     pub fn refused(&self, text: &str) -> bool {
         for misunderstood in ["unknown-key", "invalid-value", "wrong-type", "invalid-toml"] {
@@ -246,7 +246,8 @@ impl Ran {
         self.code == Some(125) && self.out.is_empty() && self.err.contains("error[") && self.err.contains(text)
     }
 
-    /// Refused, or completed: anything else proves nothing.
+    /// Whether the product refused to start. Panics if the attack was neither refused nor
+    /// completed, because that proves nothing.
     #[track_caller]
     pub fn refused_or_completed(&self, text: &str) -> bool {
         let refused = self.refused(text);
@@ -274,7 +275,7 @@ pub fn run(command: Command) -> Ran {
     Running::start(command).wait()
 }
 
-/// A process whose output goes to files, so that nothing that it leaves behind can block us.
+/// A process whose output goes to files, so that a process that it leaves cannot block the test.
 pub struct Running {
     child: Child,
     out: fs::File,
@@ -291,7 +292,7 @@ impl Running {
 
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = rustix::process::kill_process(pid, signal);
     }
 

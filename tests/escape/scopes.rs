@@ -1,5 +1,5 @@
-//! Changing a program or a hook that settings name outside of the repository, or in a roundabout
-//! way.
+//! Attacks on a program or a hook that settings outside of the repository name, or that settings
+//! name indirectly.
 
 use crate::git::repository;
 use crate::outcome::Verdict;
@@ -18,8 +18,7 @@ for_everybody!("git-preset,nested-repositories":
     changing_a_program_that_a_variable_names,
 );
 
-/// Attacks with `variables` in the environment, and then the user works with git, with the same
-/// ones.
+/// Runs the attack and then the user's git commands, all with `variables` in the environment.
 fn judged(scene: &Scene, variables: &[(&str, &str)], attack: &str, way: &str) -> Verdict {
     let pwned = scene.home().join("pwned");
     let mut command = scene.product();
@@ -38,7 +37,7 @@ fn judged(scene: &Scene, variables: &[(&str, &str)], attack: &str, way: &str) ->
     Verdict::broken_if(pwned.exists(), said)
 }
 
-/// A filter for all files whose program is named in this way.
+/// Runs an attack in a repository with a filter for all files, whose program is `command`.
 fn filtered(scene: &Scene, command: &str, way: &str) -> Verdict {
     repository(scene);
     for path in ["tools/program", "program.sh"] {
@@ -104,7 +103,7 @@ fn planting_a_hook_that_a_quoted_variable_names(scene: &Scene) -> Verdict {
     judged(scene, &[("GIT_CONFIG_PARAMETERS", "'core.hooksPath'='tools/hooks'")], "git.sh", "hookspath")
 }
 
-/// `daemon` is a user of every machine, and its home, `/usr/sbin` or the like, can be searched.
+/// Every machine has the user `daemon`, whose home is a folder such as `/usr/sbin`.
 // SPEC P8
 fn planting_a_hook_below_the_home_of_another_user(scene: &Scene) -> Verdict {
     with_hooks(scene);

@@ -1,8 +1,8 @@
-//! The users and places of an attack. An attack is a function of a `Scene`; the macros make its
-//! tests. The text before the colon names what the control switches off.
+//! The users and places of an attack. An attack is a function of a `Scene`, and a macro makes its
+//! tests. The text before the colon names the mitigations that the control switches off.
 
-/// As an ordinary user and as root, each with the project below `/tmp`, which is private inside,
-/// and elsewhere.
+/// Runs attacks as an ordinary user and as root, each with the project below `/tmp`, which is
+/// private inside, and elsewhere.
 macro_rules! everywhere {
     ($control:literal: $($attack:ident),+ $(,)?) => { $(
         mod $attack {
@@ -14,7 +14,8 @@ macro_rules! everywhere {
     )+ };
 }
 
-/// Attacks to which the surroundings of the project make no difference.
+/// Runs attacks as an ordinary user and as root, for which the place of the project does not
+/// matter.
 macro_rules! for_everybody {
     ($control:literal: $($attack:ident),+ $(,)?) => { $(
         mod $attack {
@@ -24,8 +25,7 @@ macro_rules! for_everybody {
     )+ };
 }
 
-/// Attacks that rely on an obstacle which does not hinder root. So only an ordinary user tries
-/// them.
+/// Runs attacks only as an ordinary user. They rely on an obstacle that does not stop root.
 macro_rules! for_user {
     ($control:literal: $($attack:ident),+ $(,)?) => { $(
         mod $attack {
@@ -34,8 +34,8 @@ macro_rules! for_user {
     )+ };
 }
 
-/// As a user beside a systemd user manager, which only root of the machine can start in namespaces
-/// of its own.
+/// Runs attacks as an ordinary user on a host with cgroups for that user. Only root of the machine
+/// can prepare such a host in new namespaces.
 macro_rules! for_user_with_cgroups {
     ($control:literal: $($attack:ident),+ $(,)?) => { $(
         mod $attack {
@@ -76,8 +76,7 @@ macro_rules! root_test {
     };
 }
 
-/// Attacks that root prepares with mounts of its own, in a mount namespace, and that then run as an
-/// ordinary user or as root.
+/// Runs attacks as an ordinary user and as root, after root has made mounts in a mount namespace.
 macro_rules! with_mounts {
     ($control:literal: $($attack:ident),+ $(,)?) => { $(
         mod $attack {
@@ -92,7 +91,7 @@ macro_rules! with_mounts {
     )+ };
 }
 
-/// With the project below `/tmp`, where something else there matters.
+/// Runs attacks with the project below `/tmp`, because other files in `/tmp` matter.
 macro_rules! in_tmp {
     ($control:literal: $($attack:ident),+ $(,)?) => { $(
         mod $attack {

@@ -1,8 +1,8 @@
-//! Many starts, one after the other and side by side, ended at any moment: nothing is left behind,
-//! and nothing of the user's is taken away.
+//! Many starts, in sequence and in parallel, end at any moment. They leave no files behind, and
+//! remove no file of the user.
 //!
-//! The moments that matter have a point at which a start is held and ended. The others are ended
-//! after some time that need not be met: every assertion here holds for every moment.
+//! At the moments that matter, a start is held at a pause point and ended. Other starts are ended
+//! after some time. Every assertion here holds for every moment.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ const IN_A_ROW: usize = 200;
 const ROUNDS: usize = 12;
 const AT_A_TIME: usize = 16;
 
-/// Everything below a folder, with the content of files.
+/// All paths below a folder, with the content of files.
 fn listing(folder: &Path) -> Vec<String> {
     let mut lines = Vec::new();
     let mut open = vec![folder.to_owned()];
@@ -37,7 +37,7 @@ fn listing(folder: &Path) -> Vec<String> {
     lines
 }
 
-/// A repository with files of the user where a placeholder could be, which look like one.
+/// Makes a repository with files of the user at blocked paths that look like placeholders.
 fn prepared(place: Place) -> Scene {
     require_bwrap();
     let scene = Scene::new(place, None);
@@ -65,7 +65,7 @@ fn command(scene: &Scene, script: &str) -> Command {
     command
 }
 
-/// Waits until every process of `mark` has ended.
+/// Waits until every process with `mark` in its arguments has ended.
 fn until_all_have_ended(mark: &str) {
     let deadline = Instant::now() + PATIENCE;
     while !marked(mark).is_empty() {
@@ -75,7 +75,8 @@ fn until_all_have_ended(mark: &str) {
     }
 }
 
-/// One clean run removes the leftovers of others; then all is as after a first clean run.
+/// Asserts that one clean run after `work` removes all leftovers: the files are then the same as
+/// after a clean run before `work`.
 fn as_at_first(scene: &Scene, work: impl FnOnce()) {
     let clean = || {
         let ran = start(scene, "echo done").wait();
@@ -101,7 +102,7 @@ fn a_start_that_is_ended_at_a_point_leaves_nothing() {
             for signal in [Signal::KILL, Signal::TERM] {
                 let mut held = Held::start(&scene, command(&scene, "exec sleep 600"), &[point]);
                 assert_eq!(held.stopped(), point);
-                assert!(scene.bytes("missing.json").is_some(), "the placeholder is up");
+                assert!(scene.bytes("missing.json").is_some(), "the placeholder exists");
                 held.running.signal(signal);
                 held.go_on(point);
                 let ran = held.running.wait();

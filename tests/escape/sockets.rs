@@ -1,5 +1,5 @@
-//! Services of the host, reached through their sockets and FIFOs: a read-only mount stops neither a
-//! connection nor a message.
+//! Attacks on services of the host through their sockets and FIFOs: a read-only mount prevents
+//! neither a connection nor a message.
 
 use std::fs;
 use std::io::Read;
@@ -97,14 +97,14 @@ fn connecting_to_what_listens_beside_the_home(scene: &Scene) -> Verdict {
     connect(scene, &[&scene.place.path().join("var/service.sock")], &[])
 }
 
-/// In a folder that its owner has closed to himself, and that a command with his rights opens
-/// again.
+/// The owner has removed the rights of the folder, and a command of the same user could restore
+/// them.
 // SPEC W1
 fn connecting_to_what_listens_in_a_closed_folder(scene: &Scene) -> Verdict {
     connect_in_closed_folder(scene, &scene.home().join("mine/closed/deep/socket"))
 }
 
-/// In a closed folder, by a service that was started with the path of a link.
+/// The service is in a closed folder, and was started with a path through a link.
 fn connecting_to_what_listens_behind_a_link_in_a_closed_folder(scene: &Scene) -> Verdict {
     scene.write_home("mine/closed/deep/file", "");
     scene.write_home("open/file", "");
@@ -113,7 +113,7 @@ fn connecting_to_what_listens_behind_a_link_in_a_closed_folder(scene: &Scene) ->
     connect_in_closed_folder(scene, &link.join("socket"))
 }
 
-/// Attacks `mine/closed/deep/socket`, which a service names as `named`.
+/// Attacks the service at `mine/closed/deep/socket`, which was started with the path `named`.
 fn connect_in_closed_folder(scene: &Scene, named: &Path) -> Verdict {
     scene.policy(BASE_ONLY, "rw = ['~/mine']");
     let closed = scene.home().join("mine/closed");
@@ -159,7 +159,7 @@ fn writing_to_a_fifo_that_a_service_reads(scene: &Scene) -> Verdict {
     Verdict::broken_if(heard.contains(&true), format!("{heard:?} {}", ran.out))
 }
 
-/// Makes a FIFO and waits for commands there. It stays open when a writer leaves.
+/// Makes a FIFO and opens it for reading. It stays open when a writer closes it.
 fn reader(path: &Path) -> fs::File {
     mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();

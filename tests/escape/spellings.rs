@@ -1,4 +1,4 @@
-//! Ways to write a path that a rule must not be fooled by.
+//! Spellings of a path that must not mislead a rule.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -17,7 +17,7 @@ fn spelling_a_rule_so_that_it_comes_too_early(scene: &Scene) -> Verdict {
     scene.write("secret/key", CANARY);
     scene.mkdir("sub");
     if scene.is_control() {
-        // As written, in the order of the text: the second mount covers the first.
+        // In the order of the text, the second mount covers the first.
         let project = scene.project().to_str().unwrap().to_owned();
         let (secret, open) = (format!("{project}/secret"), format!("{project}/sub/.."));
         let mut command = scene.outside("bwrap");
@@ -101,7 +101,7 @@ impl ConcatOs for [&OsStr; 2] {
     }
 }
 
-/// As programs do that keep all settings in one repository.
+/// The home has links to a folder of dotfiles, as some programs make them.
 // SPEC A5
 fn reading_keys_that_are_kept_elsewhere(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "exclude = ['~/.token']");

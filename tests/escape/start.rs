@@ -1,4 +1,4 @@
-//! Programs that are run before there is a sandbox: bwrap, and agent-sandbox itself.
+//! Attacks on programs that run before there is a sandbox: bwrap, and agent-sandbox itself.
 
 use std::fs;
 use std::process::Command;
@@ -14,8 +14,8 @@ everywhere!("bwrap-path": examining_a_bwrap_in_an_open_folder);
 everywhere!("git-path": comparing_by_a_git_in_an_open_folder);
 everywhere!("own-executable": replacing_the_program_itself);
 
-/// The process ends by the signal, and neither it nor bwrap says anything. No control: nothing is
-/// attacked.
+/// The signal ends the process, and neither the process nor bwrap prints anything. There is no
+/// control, because this is no attack.
 // SPEC S8
 #[test]
 fn a_signal_during_the_start_ends_it_without_output() {
@@ -26,14 +26,14 @@ fn a_signal_during_the_start_ends_it_without_output() {
         let mut held = scene.hold(&[point], &[], "sleep", &["1000"]);
         held.stopped();
         held.running.signal(Signal::TERM);
-        // At the later points the signal waits.
+        // At the later points the signal stays pending until the process continues.
         held.go_on(point);
         let ran = held.running.wait();
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (None, "", ""), "{point}");
     }
 }
 
-/// The first `bwrap` on PATH says that it ran.
+/// Plants a `bwrap` first on PATH that leaves a mark if it runs.
 fn with_planted_bwrap(scene: &Scene, folder: &str) -> Verdict {
     scene.policy(DEFAULTS, "");
     let folder = scene.home().join(folder);
@@ -57,7 +57,7 @@ fn planting_a_bwrap_in_an_open_folder(scene: &Scene) -> Verdict {
     with_planted_bwrap(scene, ".cache/tools")
 }
 
-/// A subcommand that starts the first `program` on PATH, which a command has put into a cache.
+/// Runs a subcommand that needs `program`, which a command has planted in a cache first on PATH.
 fn asked_by(scene: &Scene, program: &str, arguments: &[&str]) -> Verdict {
     scene.host(&["git", "init", "-q", "."]);
     scene.policy(DEFAULTS, "");
@@ -88,7 +88,7 @@ fn replacing_the_program_itself(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     scene.mkdir("tools");
     let program = scene.project().join("tools/agent-sandbox");
-    // By another process: what this one has open for writing cannot be executed.
+    // Another process writes the program: a file that is open for writing cannot be executed.
     assert!(Command::new("cp").arg(binary()).arg(&program).status().unwrap().success());
     scene.place.give_away();
     let before = fs::metadata(&program).unwrap().len();
@@ -101,7 +101,7 @@ fn replacing_the_program_itself(scene: &Scene) -> Verdict {
     Verdict::broken_if(after != Some(before), ran.out)
 }
 
-/// A typo in a point must not pass for a moment that was met.
+/// A misspelt pause point must not look like one that was reached.
 #[test]
 fn a_point_that_does_not_exist_ends_the_process() {
     let scene = Scene::new(Place::outside_tmp(), None);
@@ -112,7 +112,7 @@ fn a_point_that_does_not_exist_ends_the_process() {
     assert!(ran.err.contains("no pause is written like `before-gone /nowhere`"), "{ran:?}");
 }
 
-/// A typo in a control must not pass for a mitigation that holds.
+/// A misspelt mitigation must not look like one that holds.
 #[test]
 fn a_switch_that_does_not_exist_ends_the_process() {
     let scene = Scene::new(Place::outside_tmp(), None);

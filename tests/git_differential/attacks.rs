@@ -1,4 +1,4 @@
-//! The things that a command does to git's files.
+//! Attacks of a command on git's files.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ pub struct Attack {
     /// Every program of this attack writes the number when it runs.
     pub number: usize,
     pub script: String,
-    /// A report about the attack has one of these.
+    /// A report about the attack contains one of these texts.
     pub mentions: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ const ARMS: [&str; 13] = [
 const FORMS: [&str; 8] =
     ["plain", "plain", "pointer", "pointer-relative", "link", "link-to-pointer", "in-modules", "closed"];
 const NAMES: [&str; 9] = ["named", "committed", "four", "split", "replaced", "sparse", "bytes", "bytes", "long"];
-/// Names of a hook that git writes into no index.
+/// Paths of a hook that git itself would not write into an index.
 const FORGED: [&str; 4] = [
     ".git/hooks/post-checkout",
     "x/../.git/hooks/pre-commit",
@@ -143,7 +143,7 @@ fn root(dice: &mut Dice, number: usize) -> (String, Vec<String>) {
     (script, texts(&["repository since this run"]))
 }
 
-/// Changes a repository that the project has besides its own.
+/// Changes a repository in the project other than the project's own.
 fn inner(dice: &mut Dice, shape: Shape, number: usize) -> (String, Vec<String>) {
     let arm = dice.pick(&ARMS);
     let script = match (shape, dice.roll(4)) {
@@ -185,7 +185,7 @@ fn planted(dice: &mut Dice, shape: Shape, number: usize) -> (String, Vec<String>
         Shape::WorktreeInside if dice.one_in(3) => "cd tree;",
         _ => "",
     };
-    // The bytes of an index are made beforehand.
+    // The bytes of the index are made in advance, and name `new`.
     let new = if *name == "bytes" { "new".to_owned() } else { format!("new{number}") };
     let script = match dice.roll(4) {
         0 => format!(

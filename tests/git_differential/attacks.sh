@@ -1,18 +1,18 @@
-# Functions of the attacks, for the shell of the command.
+# Functions for the scripts of the attacks.
 export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a
 unset GIT_CONFIG_COUNT GIT_CONFIG_PARAMETERS GIT_CONFIG_SYSTEM
-# A filter of the user that does not answer would make git wait for ever.
+# Without the limit, git would wait forever for a filter that does not answer.
 git() { timeout 5 git "$@"; }
-# Writes the program $1, which notes the number $2.
+# Writes the program $1, which records the number $2 when it runs.
 evil() {
     mkdir -p "$(dirname "$1")"
     printf '#!/bin/sh\necho "%s $0" >>"%s/pwned"\ncat\n' "$2" "$HOME" >"$1"
     chmod 755 "$1"
 }
-# Settings that run a program with the number $1.
+# Prints settings that run a program with the number $1.
 monitor() { evil "$PWD/evil.$1" "$1"; printf '[core]\n\tfsmonitor = %s\n' "$PWD/evil.$1"; }
 hooks() { for hook in post-index-change pre-commit post-checkout reference-transaction; do evil "$1/$hook" "$2"; done; }
-# Lets the git directory $1 run programs with the number $2, in the way $3.
+# Makes the git directory $1 run programs with the number $2. $3 is the kind of attack.
 arm() {
     case $3 in
     monitor) monitor "$2" >>"$1/config" ;;
@@ -36,7 +36,7 @@ arm() {
         GIT_DIR=$1 git update-index --add --cacheinfo 160000,1111111111111111111111111111111111111111,deeper ;;
     esac
 }
-# A repository in the folder $1, with one commit.
+# Makes a repository with one commit in the folder $1.
 made() { git init -q -b main "$1" && echo x >"$1/x" && git -C "$1" add x && git -C "$1" commit -qm one && touch -d 2001-01-01 "$1/x"; }
 # Gives the repository in the folder $1 the form $2.
 formed() {
@@ -50,7 +50,7 @@ formed() {
     esac
 }
 named() { git update-index --add --cacheinfo "160000,$(git -C "$1" rev-parse HEAD),$1"; }
-# Names the folder $1 in the index, in the way $2.
+# Names the folder $1 in the index. $2 is the kind of entry.
 index() {
     case $2 in
     named) named "$1" ;;
@@ -80,7 +80,7 @@ END
     ;;
     esac
 }
-# Adds a program with the number $2 to the index $1, by a name that git refuses.
+# Adds a program with the number $2 to the index $1, under the name $3, which git would refuse.
 forged() {
     evil forged.program "$2"
     python3 - "$1" "$3" "$(git hash-object -w forged.program)" <<'END'
@@ -98,13 +98,13 @@ for name, mode, id in sorted(entries):
 open(path, 'wb').write(index + hashlib.sha1(index).digest())
 END
 }
-# Lets rerere take the file $2 for one with a conflict. The number $1 is the id of the conflict.
+# Makes `git rerere` treat the file $2 as one with a conflict, whose id is the number $1.
 conflict() {
     id=$(printf %040d "$1"); mkdir -p "$(git rev-parse --git-common-dir)/rr-cache/$id"
     : >"$(git rev-parse --git-common-dir)/rr-cache/$id/preimage"
     printf '%s\t%s\0' "$id" "$2" >"$(git rev-parse --git-dir)/MERGE_RR"
 }
-# Makes the project itself a bare repository, in the way $2.
+# Makes the project itself a bare repository with the number $1. $2 is the kind of repository.
 bare() {
     mkdir -p objects refs/heads
     echo 'ref: refs/heads/main' >HEAD

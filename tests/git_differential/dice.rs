@@ -1,6 +1,6 @@
 //! A random number generator with a seed.
 
-/// splitmix64: small, and equal everywhere.
+/// splitmix64, which gives the same numbers on every machine.
 pub struct Dice(u64);
 
 impl Dice {

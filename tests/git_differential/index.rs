@@ -1,4 +1,4 @@
-//! Indexes as a command could write them, byte by byte.
+//! Random indexes that a command could write without git.
 
 use sha1::{Digest, Sha1};
 
@@ -11,20 +11,20 @@ const LONG: usize = 0x0fff;
 struct Entry {
     mode: u32,
     name: Vec<u8>,
-    /// Bytes of the previous name that version 4 keeps.
+    /// The number of bytes of the previous name that begin this name in version 4.
     kept: usize,
-    /// The spelled rest of the name.
+    /// The rest of the name.
     rest: Vec<u8>,
 }
 
-/// An index that names `new`, in one of many ways, and that git accepts more often than not.
+/// An index that names `new` in one of many ways. git accepts most of these indexes.
 pub fn random(dice: &mut Dice, project: &str) -> Vec<u8> {
     let version = 2 + dice.roll(3) as u32;
     let odd = [format!("{project}/new"), "./new".to_owned(), "../project/new".to_owned(), "a/../new".to_owned()];
     let name = if dice.one_in(3) { dice.pick(&odd).clone().into_bytes() } else { b"new".to_vec() };
     let file = |number: usize| (FILE, format!("m{number}").into_bytes());
     let mut names: Vec<(u32, Vec<u8>)> = (0..dice.roll(6)).map(file).collect();
-    // A reader that accepts the long name reads another name after it.
+    // In such an index, a reader that knows the long name reads another name after it.
     let is_lie = version == 4 && dice.one_in(2);
     if is_lie {
         names.push((FILE, [b"mm".as_slice(), &[b'x'; 4200]].concat()));
@@ -58,7 +58,7 @@ pub fn random(dice: &mut Dice, project: &str) -> Vec<u8> {
         1 | 2 => text.extend(tables(end, &blocks(dice, &starts))),
         3 => text.extend(tables(end - dice.roll(2) as u32, &blocks(dice, &starts))),
         _ => {
-            // Tables and an entry in an unknown extension.
+            // The tables and one entry are in an unknown extension.
             let hidden = end + 8;
             let name = b"new".to_vec();
             let mut content = Vec::new();
@@ -73,9 +73,9 @@ pub fn random(dice: &mut Dice, project: &str) -> Vec<u8> {
     [text.as_slice(), sum.as_slice()].concat()
 }
 
-/// Blocks for git's threads: each a start and a number of entries.
+/// Blocks for git's threads: the start and the number of entries of each.
 fn blocks(dice: &mut Dice, starts: &[u32]) -> Vec<(u32, u32)> {
-    // A lie is the last entry.
+    // The block of the last entry begins without a previous name, so its name reads differently.
     let cut = if dice.one_in(2) { starts.len() - 1 } else { dice.roll(starts.len()) };
     let first = (cut > 0).then(|| (starts[0], cut as u32));
     first.into_iter().chain([(starts[cut], (starts.len() - cut) as u32)]).collect()

@@ -8,7 +8,8 @@
 //!
 //! The suite begins with the same seed each time, and stops after a minute.
 //! `GIT_DIFFERENTIAL_CASES=2000` runs that many cases instead, and `GIT_DIFFERENTIAL_SEED=random`
-//! begins anywhere. A failure prints its seed; `GIT_DIFFERENTIAL_SEED=N` begins with that one.
+//! begins with a random seed. A failure prints its seed, and `GIT_DIFFERENTIAL_SEED=N` begins with
+//! the seed N.
 //!
 //! The controls are a fixed list of attacks, which all take effect on the host.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -38,19 +39,19 @@ use support::{Place, require_bwrap, stderr, stdout};
 
 const LIMIT: Duration = Duration::from_secs(45);
 const THREADS: usize = 2;
-/// The seed of the suite.
+/// The first seed of the suite.
 const FIRST: u64 = 1_000_000;
-/// The suite shows so many failures and stops.
+/// The suite stops after this number of failures.
 const MOST_FAILURES: usize = 8;
 const GITS: [&str; 2] = ["/usr/local/bin", "/usr/bin"];
 
-/// The numbers of all threads together.
+/// The totals of all threads.
 #[derive(Default)]
 struct Tally {
     cases: AtomicUsize,
     refused: AtomicUsize,
     reported: AtomicUsize,
-    /// Something ran, and the report had named it.
+    /// The cases in which a planted program ran and the report had named it.
     told: AtomicUsize,
     failures: Mutex<Vec<String>>,
 }
@@ -92,7 +93,7 @@ fn git_runs_nothing_that_is_not_protected_held_or_reported() {
     });
     let count = |of: &AtomicUsize| of.load(Ordering::Relaxed);
     println!(
-        "{} cases, {} refused, {} reported, in {} of them something ran",
+        "{} cases, {} refused, {} reported, in {} of which a planted program ran",
         count(&tally.cases),
         count(&tally.refused),
         count(&tally.reported),
@@ -100,7 +101,7 @@ fn git_runs_nothing_that_is_not_protected_held_or_reported() {
     );
     let failures = tally.failures.lock().unwrap();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
-    // Other seeds may have more of the settings that a start refuses.
+    // Other seeds may have more settings that make a start refuse.
     let is_fixed = seed.is_none();
     assert!(!is_fixed || count(&tally.refused) * 10 < count(&tally.cases) + 10, "too many starts are refused");
 }
@@ -151,11 +152,11 @@ struct Case {
 struct Played {
     ran: Output,
     was_refused: bool,
-    /// The commands that ran on the host afterwards.
+    /// The planted programs that ran on the host afterwards.
     pwned: String,
 }
 
-/// A home with a project, and the repositories of all shapes to begin with.
+/// A home with a project, and with a repository of each shape to copy.
 struct Stage {
     place: Place,
 }
@@ -178,10 +179,10 @@ impl Stage {
         stage
     }
 
-    /// Puts a shape, or nothing, in the place of the user's code.
+    /// Replaces the user's code by a copy of a shape, or by an empty project.
     fn renew(&self, shape: Option<Shape>) {
         let code = self.place.home().join("code");
-        // An attack may have closed its folders.
+        // An attack may have removed the rights of folders.
         let _ = Command::new("chmod").args(["-R", "u+rwX"]).arg(&code).status();
         let _ = fs::remove_dir_all(&code);
         match shape {
@@ -206,7 +207,7 @@ impl Stage {
 
     #[track_caller]
     fn host(&self, variables: &[(String, String)], git: &str, script: &str, must_succeed: bool) -> Output {
-        // An attack may have closed the project.
+        // An attack may have removed the rights of the project.
         let mut command = self.command("/bin/sh", variables, git);
         let output = command.current_dir(self.place.home()).args(["-c", script]).output().unwrap();
         assert!(!must_succeed || output.status.success(), "{script}\n{}{}", stdout(&output), stderr(&output));
@@ -224,7 +225,7 @@ impl Stage {
         Case { git, shape, user, attacks, work }
     }
 
-    /// Lets the command of a case run, in a sandbox or as a control on the host, and then the user
+    /// Runs the attack of a case, in a sandbox or, as a control, on the host. Then runs the user's
     /// work.
     fn play(&self, case: &Case, is_control: bool) -> Played {
         let Case { git, shape, user, attacks, work } = case;
@@ -243,7 +244,7 @@ impl Stage {
             command
         };
         let ran = command.args(["-c", &script]).output().unwrap();
-        // A control runs the attack itself on the host.
+        // In a control, programs may have run during the attack itself, and do not count.
         let _ = fs::remove_file(self.place.home().join("pwned"));
         let was_refused = ran.status.code() == Some(125) && stdout(&ran).is_empty();
         if !was_refused {

@@ -7,7 +7,7 @@ use crate::shapes::Shape;
 
 pub const IDENTITY: &str = "[user]\n\tname = U\n\temail = u@example.org\n[init]\n\tdefaultBranch = main\n[protocol \"file\"]\n\tallow = always\n";
 
-/// The programs that settings name: harmless, and where the user keeps them.
+/// Creates the harmless programs of the user that settings name.
 pub const PROGRAMS: &str = r#"
 mkdir -p tools/deep tools/hooks tools/template/hooks 'my tools'
 harmless() { printf '#!/bin/sh\ncat\n' >"$1" && chmod 755 "$1"; }
@@ -23,7 +23,7 @@ echo more >>file
 pub struct UserSettings {
     pub global: String,
     pub system: String,
-    /// Makes the settings of the repository.
+    /// A script that makes the settings of the repository.
     pub script: String,
     pub variables: Vec<(String, String)>,
 }

@@ -51,7 +51,7 @@ impl Shape {
         format!("{self:?}")
     }
 
-    /// Makes it in the project, which is an empty folder.
+    /// The script that makes this shape in the project, which is an empty folder.
     pub fn script(self) -> &'static str {
         match self {
             Self::Plain => "made .",
@@ -95,7 +95,7 @@ impl Shape {
         }
     }
 
-    /// The git directory of the project, as a command in it reaches it.
+    /// Whether the project itself is a repository.
     pub fn has_repository(self) -> bool {
         !matches!(self, Self::NoRepository | Self::Several)
     }

@@ -3,7 +3,7 @@
 use crate::dice::Dice;
 use crate::shapes::Shape;
 
-/// Prompts and editors do this all the time.
+/// Commands that prompts and editors run all the time.
 const ALWAYS: [&str; 2] = ["git status", "git diff"];
 
 const SOMETIMES: [&str; 21] = [
@@ -43,12 +43,12 @@ pub fn fixed(shape: Shape) -> String {
 fn script(shape: Shape, chosen: &[&str]) -> String {
     let mut script = String::from("export GIT_TERMINAL_PROMPT=0\nexec </dev/null\n");
     for folder in shape.folders() {
-        // Without a repository of its own, git would look further up.
+        // In a folder that is no repository, git would search its parents.
         script.push_str(&format!(
             "cd \"$HOME/code/{folder}\" 2>/dev/null && export GIT_CEILING_DIRECTORIES=\"${{PWD%/*}}\" && {{\n"
         ));
         for command in ALWAYS.iter().chain(chosen) {
-            // A filter that does not answer would make git wait for ever.
+            // Without the limit, git would wait forever for a filter that does not answer.
             let quoted = command.replace('\'', "'\\''");
             script.push_str(&format!("timeout 5 sh -c '{quoted}' >/dev/null 2>&1\n"));
         }

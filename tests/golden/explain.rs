@@ -82,7 +82,7 @@ const ASKED: &[(&str, &[&str])] = &[
     ("odd-names", &["odd/line\\nbreak", "odd/stray\\xff", "two words"]),
 ];
 
-/// For tools: one of each kind of answer is enough to look at.
+/// The questions that are answered as JSON: one for each kind of answer.
 const AS_JSON: &[(&str, &[&str])] = &[
     ("link-to-outside", &["up/file"]),
     ("pins-by-kind-of-pattern", &["one/a/x"]),
@@ -117,7 +117,8 @@ fn explanations_of_paths_match_their_snapshots() {
     });
 }
 
-/// At every path that a rule decides, around it and in it, with and without the guard.
+/// The paths are those that a rule decides, their parents and their entries, with and without the
+/// guard.
 // SPEC X1, X8
 #[test]
 fn every_explanation_agrees_with_the_model_and_fits_the_schema() {
@@ -147,8 +148,8 @@ fn every_explanation_agrees_with_the_model_and_fits_the_schema() {
     }
 }
 
-/// Each reason for which a rule does not count: the files, the project's file, the question, the
-/// rule, and the reason.
+/// Each row has the files, the project's file, the path in question, a rule, and the reason why the
+/// rule does not count.
 // SPEC X3
 #[test]
 fn each_reason_is_given_where_it_applies() {
@@ -159,7 +160,7 @@ fn each_reason_is_given_where_it_applies() {
         (&["x1/"], "rw = ['x1']\nro = ['x1']", "x1", "x1", LoserReason::LessStrict),
         (&["a/b/"], "rw = ['.', 'a']\nro = ['a/b']", "a/b/c", "a", LoserReason::NextInLine),
         (&["a/b/"], "rw = ['.', 'a']\nro = ['a/b']", "a/b/c", ".", LoserReason::LessSpecific),
-        // Without the winner, its rival at the same path would govern.
+        // Without the winner, the other rule at the same path would govern.
         (&["a/b/"], "rw = ['a', 'a/b']\nro = ['a/b']", "a/b", "a", LoserReason::LessSpecific),
         (&["d/x", "l -> d/x"], "exclude = ['d']\nro = ['l']", "d/x", "l", LoserReason::DoesNotTighten),
         (&["d/r/"], "exclude = ['d']\nro = ['**/r', 'd/r*']", "d/r", "**/r", LoserReason::OutOfReach),

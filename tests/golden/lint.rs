@@ -1,4 +1,4 @@
-//! The findings of `lint` about the cases of the compiler.
+//! The findings of `lint` about the golden cases.
 
 use agent_sandbox::audit::lint::{Lint, sarif};
 use agent_sandbox::diagnostic::{Diagnostics, Format, render};

@@ -40,9 +40,9 @@ fn every_case_compiles_to_its_snapshot() {
         let text = Case::read(name).compile();
         settings.bind(|| std::panic::catch_unwind(|| insta::assert_snapshot!(name.as_str(), text)).is_err())
     };
-    // All of them, not only the first.
+    // A failure names all different cases, not only the first.
     let different: Vec<&String> = cases.iter().filter(differs).collect();
-    assert!(different.is_empty(), "not as in snapshots/golden: {different:?}");
+    assert!(different.is_empty(), "different from snapshots/golden: {different:?}");
 }
 
 /// The printed command, read by a shell, is the argv of the case to the byte.
@@ -63,7 +63,7 @@ fn every_case_is_printed_as_a_command_that_a_shell_reads_back() {
             .split(|byte| *byte == 0)
             .map(|word| OsStr::from_bytes(word).to_owned())
             .collect();
-        // A run takes these from bwrap's own environment.
+        // Only the printed command has these arguments: a run removes the variables itself.
         let unset = words.iter().position(|word| word == "--unsetenv").unwrap_or(words.len());
         let rest = words[unset..].chunks(2).position(|pair| pair[0] != "--unsetenv").unwrap_or(0);
         let words: Vec<OsString> = [&words[..unset], &words[unset + 2 * rest..]].concat();
@@ -137,11 +137,11 @@ fn names_in(folder: &str) -> BTreeSet<String> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// The part of the host that shows: nothing, or its file, and whether that can be changed.
+/// Whether the host's file is visible, and then whether it is writable.
 fn shows(view: &View) -> Option<bool> {
     match view {
         View::Host { writable, .. } => Some(*writable),
-        // Without the guard, a private file is read-only.
+        // A private file counts as read-only, as it is without the guard.
         View::Symlink { target, .. } if leads_to_copy(target) => Some(false),
         _ => None,
     }
@@ -154,7 +154,7 @@ struct Case {
     request: Request,
 }
 
-/// The files that a case may have. Any other is a typing mistake that would go unnoticed.
+/// The files that a case may have. Any other name is a mistake that would go unnoticed.
 const FILES: [&str; 6] = ["tree", "project.toml", "user.toml", "system.toml", "args", "env"];
 
 impl Case {
@@ -192,7 +192,7 @@ impl Case {
     fn add(&self, entry: &str) {
         match String::from_utf8(unescape(entry)) {
             Ok(entry) => self.tree.add(&entry),
-            // A name or a content that is not UTF-8: a file in a folder that exists.
+            // A name or a content that is not UTF-8 is allowed for a file in an existing folder.
             Err(bytes) => {
                 let bytes = bytes.into_bytes();
                 let end = bytes.windows(3).position(|part| part == b" = ");
@@ -202,14 +202,14 @@ impl Case {
         }
     }
 
-    /// SPEC B5, for every path that a rule decides: neither dropping mounts nor who makes them
-    /// changes anything.
+    /// SPEC B5, for every path that a rule decides: the access is the same with and without
+    /// redundant mounts, and with and without the guard.
     fn assert_optimising_changes_nothing(&self, name: &str) {
         let views = |no_optimize, no_guard| {
             let request = Request { no_optimize, no_guard, ..self.request.clone() };
             let session = &self.session;
             let (compiled, diagnostics) = self.tree.compile_as(session, &request);
-            // Some limits need a guard, and none changes anything at a path.
+            // Some limits need a guard, but no limit changes the access at a path.
             let is_about_paths = |said: &Diagnostic| said.code != Code::LimitUnavailable;
             let has_errors =
                 diagnostics.iter().filter(|said| is_about_paths(said)).cloned().collect::<Diagnostics>().has_errors();
@@ -286,7 +286,7 @@ impl Case {
     }
 }
 
-/// Shortens the names of contents: a hash tells a reader nothing.
+/// Replaces the hash in the name of a content, which tells a reader nothing.
 fn without_hash(line: &str) -> String {
     const FOLDER: &str = "/agent-sandbox/mounts/";
     let Some(at) = line.find(FOLDER).map(|at| at + FOLDER.len()) else { return line.to_owned() };
@@ -314,7 +314,7 @@ fn said(diagnostics: &Diagnostics, out: &mut String) {
     }
 }
 
-/// The project, and the results of the rules that are no decisions.
+/// Prints the project, and the results of rules that decide no path.
 fn found(compiled: &Compiled, out: &mut String) {
     let project = &compiled.layers.project;
     section("project", out);
@@ -326,7 +326,7 @@ fn found(compiled: &Compiled, out: &mut String) {
         writeln!(out, "  git directory {}, shared part {}", repository.git_dir, repository.common_dir).unwrap();
     }
     for (rule, path) in &compiled.resolution.missing {
-        // Presets name hundreds of files that a host may have.
+        // Presets name hundreds of files that a host may lack.
         if rule.layer != LayerKind::Preset {
             writeln!(
                 out,
@@ -378,7 +378,7 @@ fn decided(compiled: &Compiled, out: &mut String) {
     }
 }
 
-/// A variable that passes because no entry names it gets no line.
+/// Prints the environment, without variables that pass because no entry names them.
 fn environment(compiled: &Compiled, out: &mut String) {
     let environment = &compiled.environment;
     let is_news = |outcome: &VariableOutcome| {
@@ -400,7 +400,7 @@ fn environment(compiled: &Compiled, out: &mut String) {
     }
 }
 
-/// One word on one line, so that no two words look alike.
+/// The argument on one line, so that different arguments look different.
 fn quoted(word: &OsStr) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(byte);
     match word.as_bytes() {
@@ -422,7 +422,7 @@ fn session_from(text: &str) -> Session {
     session
 }
 
-/// As the product itself understands its flags.
+/// Parses flags as agent-sandbox does.
 fn request_from(text: &str) -> Request {
     let words: Vec<OsString> = ["agent-sandbox"].into_iter().chain(text.lines()).map(OsString::from).collect();
     cli::request(&words).unwrap()

@@ -54,7 +54,7 @@ fn show_counts_the_folded_paths() {
     });
 }
 
-/// A pattern that matches all over a project is one line, and exceptions in it stay visible.
+/// The many matches of one pattern are shown as one line, but exceptions below keep their lines.
 // SPEC X7
 #[test]
 fn many_matches_of_one_rule_are_one_line_unless_all_are_asked_for() {

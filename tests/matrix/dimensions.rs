@@ -40,12 +40,12 @@ dimension! {
     Target { File = "file", Directory = "directory", Missing = "missing", Symlink = "symlink" }
 }
 dimension! {
-    /// The end of the fixed part of a glob, seen from the folder around its match.
+    /// The position of the fixed part of a glob, seen from the folder that has the match.
     Prefix { Above = "above", At = "at", Below = "below" }
 }
 dimension! {
-    /// The path that an exact rule opens in the folder: none, the way to the file, or one that only
-    /// makes the walk enter.
+    /// The path that an exact rule opens in the folder: none, a parent of the file, or another
+    /// path, which only makes the walk enter the folder.
     Opened { Nothing = "-", OnTheWay = "way", Beside = "beside" }
 }
 dimension! { Network { Off = "off", On = "on" } }
@@ -58,7 +58,7 @@ dimension! {
     Sockets { None = "none", Home = "home", Both = "both" }
 }
 dimension! {
-    /// The rule of the user file for the folder around the socket in the home.
+    /// The rule of the user's file for a folder of the home, such as the one with the socket.
     Around { Silent = "-", Rw = "rw", Exclude = "exclude" }
 }
 

@@ -1,4 +1,4 @@
-//! SPEC D1, D2, G3 and G5 for a few rules, said once more and without the compiler.
+//! A second implementation of SPEC D1, D2, G3 and G5 for a few rules, without the compiler.
 
 use std::path::{Path, PathBuf};
 
@@ -7,24 +7,24 @@ use crate::dimensions::Access;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     pub access: Access,
-    /// The greater counts.
+    /// The greater layer wins.
     pub layer: u8,
-    /// The path that is named or matched.
+    /// The path that the rule names or matches.
     pub names: PathBuf,
-    /// The target of that path; `None` if nothing is there, or if an `rw` glob met a link (G5).
+    /// The target of that path. `None` if it is missing, or if an `rw` glob matched a link (G5).
     pub lands: Option<PathBuf>,
-    /// For a glob: its fixed part.
+    /// The fixed part of a glob, and `None` for an exact rule.
     pub prefix: Option<PathBuf>,
 }
 
 impl Said {
-    /// It came through a link, so it may forbid and not open (G5).
+    /// Whether the rule came through a link, and so may restrict but not open (G5).
     fn only_tightens(&self) -> bool {
         self.lands.as_ref().is_some_and(|lands| *lands != self.names) && self.access != Access::Rw
     }
 }
 
-/// The rule that governs `path`: the deepest (D2); among those at one path an exact one, then the
+/// The rule that governs `path`: the deepest one (D2). At one path, an exact rule wins, then the
 /// later layer, then the more restrictive access (D1).
 pub fn governing<'r>(rules: &'r [Said], path: &Path) -> Option<&'r Said> {
     let strongest = |at: &Path| {
@@ -36,8 +36,8 @@ pub fn governing<'r>(rules: &'r [Said], path: &Path) -> Option<&'r Said> {
     path.ancestors().find_map(strongest)
 }
 
-/// A rule that only tightens counts where it is stricter than what the others make of its target,
-/// and in reach of them.
+/// A rule that only tightens counts if it is stricter than the other rules at its target, and not
+/// out of reach in a folder that they exclude.
 fn counts(rules: &[Said], rule: &Said) -> bool {
     let others: Vec<Said> = rules.iter().filter(|rule| !rule.only_tightens()).cloned().collect();
     let stricter = || rule.access > access(&others, rule.lands.as_ref().unwrap());

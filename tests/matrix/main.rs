@@ -1,6 +1,6 @@
-//! Every combination of two rules, and of the settings, compiled on a real tree. Each row is
-//! checked three ways: against an expectation that is computed here from SPEC alone, against the
-//! model of the argv, and against the reviewed table in `snapshots/matrix`.
+//! Compiles every combination of two rules, and of the settings, on a real tree. Each row is
+//! compared with an expectation that this suite computes from SPEC alone, with the model of the
+//! argv, and with the reviewed table in `snapshots/matrix`.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod dimensions;
@@ -20,7 +20,7 @@ use agent_sandbox::policy::rule::LayerKind;
 use dimensions::Access;
 use support::Tree;
 
-/// The access of a process inside at a path, by the argv alone.
+/// The access of a process inside at a path, according to the model of the argv.
 fn seen(model: &Model, path: &AbsPath) -> Access {
     match model.view(path) {
         View::Host { source, writable, devices: false } if source == *path => {
@@ -53,7 +53,7 @@ fn configure(tree: &Tree, entries: &[(LayerKind, Access, String)]) {
     tree.add(&format!("home/u/proj/.agent-sandbox.toml = [filesystem]\npresets = [\"!@all\"]\n{project}"));
 }
 
-/// A table and what is wrong with it.
+/// A table, and the mistakes in it.
 #[derive(Default)]
 struct Table {
     rows: Vec<String>,

@@ -28,7 +28,7 @@ fn two_rules_for_each_kind_of_target() {
     }
 }
 
-/// Compiler and expectation are given this, each in its own terms.
+/// A rule, from which both the input of the compiler and the expectation are made.
 #[derive(Clone, Copy)]
 struct Written {
     access: Access,
@@ -93,7 +93,7 @@ fn tree(target: Target) -> Tree {
     tree
 }
 
-/// The target of the written path; for a missing path, its place.
+/// The target of the path of a rule, or the path itself if it is missing.
 fn resolved(path: &'static str, target: Target) -> &'static str {
     if target == Target::Symlink && path != TOP { BEHIND_LINK } else { path }
 }
@@ -122,8 +122,8 @@ fn expect(rules: &[Written; 2], target: Target) -> String {
     shown(rules.map(|rule| at(rule.path))) + &said_of_link(rules, &said, target)
 }
 
-/// An exact rule that wins at the end of a link in a writable folder is refused if it opens, and
-/// pointed out otherwise (G8).
+/// The diagnostics about an exact rule that wins at the target of a link in a writable folder: an
+/// error if it opens the target, and otherwise a warning (G8).
 fn said_of_link(rules: &[Written; 2], said: &[Said; 2], target: Target) -> String {
     let winner = expected::governing(said, Path::new(BEHIND_LINK)).filter(|_| target == Target::Symlink);
     let through = |(written, said): &(&Written, &Said)| written.path != TOP && Some(*said) == winner;
@@ -164,7 +164,7 @@ fn governs(compiled: &Compiled, rule: &Written, target: Target, path: &AbsPath) 
     })
 }
 
-/// Two rules that say the same cannot be told apart.
+/// The rule or rules that govern a path. Two equal rules cannot be told apart.
 fn name(governs: [bool; 2]) -> &'static str {
     match governs {
         [true, true] => "both",

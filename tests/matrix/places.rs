@@ -1,5 +1,5 @@
-//! Homes and bases of the sandbox's own, with and without presets, for each word about a folder of
-//! the home.
+//! Private homes and minimal bases, with and without presets, for each access that a rule gives to
+//! a folder of the home.
 
 use agent_sandbox::compile::config::{BaseTree, Home};
 use agent_sandbox::compile::request::Request;
@@ -70,7 +70,7 @@ impl std::fmt::Display for Effect {
 }
 
 impl Case {
-    /// SPEC O1, O2 and O5. The user's flag shows the project without presets.
+    /// SPEC O1, O2 and O5. Without presets, a flag of the user shows the project.
     fn expect(&self) -> Effect {
         let shown = |is_shown: bool| if is_shown { Access::Ro } else { Access::Exclude };
         let home = shown(self.home == OwnHome::Host);
@@ -102,7 +102,8 @@ impl Case {
         let (compiled, diagnostics) = tree.compile("/home/u/proj", &request);
         assert!(!diagnostics.has_errors(), "{diagnostics:?}");
         let model = model(&compiled.unwrap());
-        // Nothing of the host is in a private home, where the command could create it.
+        // A path that is missing in a private home, but that the command could create, counts as
+        // hidden.
         let at = |path: &str| match model.view(&abs(path)) {
             View::Absent { creatable: true } => Access::Exclude,
             _ => seen(&model, &abs(path)),

@@ -1,5 +1,5 @@
-//! The reach of a glob: a folder, perhaps something opened in it, and a glob that matches a file at
-//! its end (G3).
+//! The reach of a glob (G3): a rule for a folder, perhaps a rule that opens a path in it, and a
+//! glob that matches a file below.
 
 use std::path::{Path, PathBuf};
 
@@ -105,7 +105,7 @@ impl Case {
         entries.extend(self.opened_path().map(|path| (outer_layer, Access::Rw, path.to_owned())));
         configure(tree, &entries);
         let small = compile(tree, false);
-        assert_eq!(small, compile(tree, true), "without the mounts that change nothing, and with them: {entries:?}");
+        assert_eq!(small, compile(tree, true), "without and with redundant mounts: {entries:?}");
         small
     }
 }

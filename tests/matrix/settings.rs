@@ -1,5 +1,5 @@
-//! Network, docker and presets, on and off, for each set of sockets and each word about the folder
-//! around one.
+//! Network, docker and presets, on and off, for each set of sockets and each access that a rule
+//! gives to the folder of a socket.
 
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::Code;
@@ -104,7 +104,7 @@ impl std::fmt::Display for Effect {
 }
 
 impl Case {
-    /// SPEC B6 and B7, P1.
+    /// SPEC B6, B7 and P1.
     fn expect(&self) -> Effect {
         let on = self.docker == Docker::On;
         let beside = match self.around {

@@ -1,5 +1,5 @@
-//! The facts that the lowering relies on, one for each test: the kernel shows them, and the model
-//! says the same.
+//! The facts about the kernel that the lowering relies on. Each test shows one fact with the
+//! kernel, and that the model agrees.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -77,7 +77,7 @@ fn dev_null_bound_over_a_file_gives_permission_denied() {
 fn data_bound_over_a_file_reads_as_passed_and_cannot_be_changed() {
     let tree = Tree::below("/var/tmp");
     let file = format!("{}/file", tree.root);
-    // Standard input, which is empty here, serves as the descriptor.
+    // The descriptor is standard input, which is empty here.
     let flags = [&BASE[..], &["--bind", &tree.root, &tree.root, "--ro-bind-data", "0", &file]].concat();
     assert_eq!(run(&flags, &format!("cat {file} && echo read")).0, "read\n");
     for change in [format!("echo x >>{file}"), format!("chmod 600 {file}")] {
@@ -107,7 +107,7 @@ fn mounting_onto_an_absolute_symlink_fails() {
     assert_eq!(stdout, "");
     assert!(stderr.contains(&link), "{stderr}");
 
-    // One of the argv's own making the model sees, and refuses as well.
+    // The model knows a link that the argv itself makes, and refuses it, too.
     let own = ["--tmpfs", &tree.root, "--symlink", "/etc", &link, "--tmpfs", &link];
     let own = [&BASE[..], &own].concat();
     assert_eq!(run(&own, "echo started").0, "");

@@ -1,6 +1,6 @@
-//! Does the model say what the kernel does? Real bwrap runs each argv as an ordinary user, a probe
-//! inside reports what it finds at each path of a small tree, and which directories it can rename,
-//! and that is compared with `Model::view` and `Model::can_rename`.
+//! Compares the model with the kernel. The real bwrap runs each argv as an ordinary user. A probe
+//! inside reports the access at each path of a small tree, and the directories that it can rename.
+//! The suite compares them with `Model::view` and `Model::can_rename`.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod facts;

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use crate::sandbox::{BASE, abs, bwrap, give_away, model, strings, texts};
 use crate::tree::Tree;
 
-/// Does what three words each say, and prints how it went.
+/// Performs an operation for each three arguments, and prints `done` or the error.
 const ATTEMPTS: &str = r#"
 import ctypes, errno, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -31,8 +31,7 @@ fn attempt(flags: &[String], attempts: &[[&str; 3]]) -> Vec<String> {
     stdout.lines().map(str::to_owned).collect()
 }
 
-/// A tree in `/tmp`, in which `a/b/a` is read-only and what is on the way to it ought to stay,
-/// `b/empty` as well.
+/// A tree in `/tmp`, in which `a/b/a` is read-only. Its parents and `b/empty` must not be movable.
 struct Scene {
     tree: Tree,
 }
@@ -59,12 +58,13 @@ impl Scene {
         ["a", "a/b", "b/empty"].map(|path| self.bind("--ro-bind", path)).concat()
     }
 
-    /// The writable tree, and in it what is protected.
+    /// The bind of the writable tree, and of the protected path in it.
     fn open(&self) -> Vec<String> {
         [self.bind("--bind", ""), self.bind("--ro-bind", "a/b/a")].concat()
     }
 
-    /// The ways in which a pin can be on a directory of the host that a writable bind shows.
+    /// The positions of a pin (a bind that keeps a directory from being moved) relative to the
+    /// writable bind.
     fn pinned(&self) -> [(&'static str, Vec<String>); 3] {
         let base = strings(&BASE);
         let tmpfs = strings(&["--perms", "1777", "--tmpfs", "/tmp"]);
@@ -153,7 +153,7 @@ fn a_directory_above_a_mount_can_be_renamed_and_built_anew() {
     assert!(scene.can_rename(&flags, "a"));
     let attempts = [["rename", &a, &away], ["mkdir", &a, ""], ["mkdir", &ab, ""], ["mkdir", &aba, ""]];
     assert_eq!(attempt(&flags, &attempts), ["done"; 4]);
-    assert_eq!(fs::read_dir(aba).unwrap().count(), 0, "the host finds what was made inside");
+    assert_eq!(fs::read_dir(aba).unwrap().count(), 0, "the host has the files that were created inside");
 }
 
 #[test]
@@ -177,8 +177,8 @@ fn a_pin_holds_wherever_the_directory_shows() {
     assert_eq!(["/srv/a", "/srv/b"].map(|path| model.can_rename(&abs(path))), [false, true]);
 }
 
-/// An attempt that cannot succeed tells whether there is a mount. `agent-sandbox verify` relies on
-/// this.
+/// `rmdir` of a directory that is not empty cannot succeed, and its error shows whether there is a
+/// mount. `agent-sandbox verify` relies on this.
 // SPEC V6
 #[test]
 fn a_full_directory_is_asked_for_mounts_before_it_is_asked_for_content() {

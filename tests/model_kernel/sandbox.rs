@@ -1,4 +1,4 @@
-//! Running bwrap as an ordinary user, and asking the model about the same words.
+//! Runs bwrap as an ordinary user, and makes the model of the same arguments.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use agent_sandbox::model::{Model, ModelError, ModelFiles, ModelView as View};
 use agent_sandbox::policy::path::AbsPath;
 
-/// Root drops to this user, because a capability of root would walk through a closed directory.
+/// Root runs bwrap as this user, because modes do not stop a process with root's capabilities.
 const ORDINARY_USER: u32 = 12_345;
 
 fn we_are_root() -> bool {
@@ -35,7 +35,7 @@ pub fn bwrap(words: &[String]) -> Output {
     })
 }
 
-/// Runs `script` inside; gives what it prints, and all that goes to stderr.
+/// Runs `script` inside, and returns its standard output and standard error.
 pub fn run(flags: &[&str], script: &str) -> (String, String) {
     texts(&bwrap(&[strings(flags), strings(&["--", "sh", "-c", script])].concat()))
 }

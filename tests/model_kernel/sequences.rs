@@ -48,7 +48,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..14)
 }
 
-/// The argv of some steps. A step that the model leaves out on purpose is left out here as well.
+/// The argv of some steps, without steps that the model intentionally does not support.
 fn flags_of(tree: &Tree, base: &[&'static str], steps: &[Step]) -> Vec<String> {
     let mut flags = strings(base);
     let mut tmpfs_so_far: Vec<String> = Vec::new();
@@ -78,7 +78,8 @@ fn flags_of(tree: &Tree, base: &[&'static str], steps: &[Step]) -> Vec<String> {
             }
             Step::Directory { perms, dest } => with_perms(perms, "--dir", dest),
             Step::Symlink { dest } => {
-                // Anywhere else a link is not modelled, so that few would be left.
+                // The model supports links only on a tmpfs, so links elsewhere would make most
+                // sequences useless.
                 let on_tmpfs = |other: &&String| tmpfs_so_far.iter().any(|at| other.starts_with(at));
                 let mut places: Vec<&String> = tree.directories.iter().filter(on_tmpfs).collect();
                 if places.is_empty() {

@@ -8,13 +8,14 @@ use agent_sandbox::model::ModelView as View;
 
 use crate::sandbox::{abs, bwrap, give_away, identity, model, strings, texts};
 
-/// Each directory of the tree holds the directories `a` and `b` and the file `file`, down to this
-/// depth. So a directory bound over one that is as deep, or deeper, offers every mount point that
-/// was there before.
+/// Each directory of the tree has the directories `a` and `b` and the file `file`, down to this
+/// depth. So a directory that is bound over one at the same depth or deeper has all its mount
+/// points.
 const DEPTH: usize = 3;
 
-/// Real opens, not `access(2)`. One line for each path, then one from `stat` for each that is
-/// there, then one for each directory that can be renamed. Each is given back its name.
+/// Opens each path, because `access(2)` does not suffice. Prints a line for each path, then a line
+/// of `stat` for each existing path, then a line for each directory that it could rename and
+/// rename back.
 const PROBE: &str = r#"
 for path do
     read=- write=- link=
@@ -101,7 +102,7 @@ impl Tree {
     }
 
     /// The paths that the probe finds when bwrap runs with `flags`, and the directories that it can
-    /// rename; `Err` holds bwrap's message if it does not start.
+    /// rename. `Err` has bwrap's message if it does not start.
     fn probe(&self, flags: &[String]) -> Result<(BTreeMap<String, Found>, BTreeSet<String>), String> {
         let command = strings(&["--", "sh", "-c", PROBE, "probe"]);
         let output = bwrap(&[flags, &command, &self.paths()].concat());
@@ -135,7 +136,8 @@ impl Tree {
         Ok((found.collect(), renamed.lines().map(str::to_owned).collect()))
     }
 
-    /// Model and kernel agree on every path of the tree, or on not starting. Gives the views met.
+    /// Checks that model and kernel agree on every path of the tree, or that both refuse. Returns
+    /// the kinds of view that occurred.
     pub fn agree(&self, flags: &[String]) -> Result<BTreeSet<&'static str>, String> {
         let shown = flags.join(" ");
         match (model(flags), self.probe(flags)) {

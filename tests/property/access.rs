@@ -9,20 +9,20 @@ use crate::support::{abs, leads_to_copy};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// The host's, writable.
+    /// The host's file, writable.
     Rw,
-    /// The host's, read-only.
+    /// The host's file, read-only.
     Ro,
-    /// Nothing can be seen and nothing made.
+    /// No file is visible, and none can be created.
     Hidden,
-    /// A place of the sandbox's own.
+    /// A writable file system of the sandbox's own.
     Private,
     Dev,
     Proc,
 }
 
 impl Class {
-    /// The access to the host: none, reading, writing.
+    /// The access to the host: 0 for none, 1 for reading, 2 for writing.
     pub fn of_the_host(self) -> u8 {
         match self {
             Class::Hidden | Class::Private | Class::Dev | Class::Proc => 0,
@@ -31,7 +31,8 @@ impl Class {
         }
     }
 
-    /// Equal for a user: where nothing of the host shows, a mask hides nothing more.
+    /// Whether both mean the same to a user. In a private `/tmp`, `/run` or home, a mask hides
+    /// nothing more.
     pub fn means(self, other: Class, path: &Path, scene: &Scene) -> bool {
         let own_home = scene.has_own_places() && path.starts_with(HOME);
         let private_place = path.starts_with("/tmp") || path.starts_with("/run") || own_home;
@@ -51,18 +52,18 @@ pub fn class(model: &Model, path: &Path) -> Class {
             Class::Hidden
         }
         View::Unreachable { reopenable, .. } => {
-            assert!(!reopenable, "{path:?} is hidden only until somebody says chmod");
+            assert!(!reopenable, "{path:?} is hidden only until the command calls chmod");
             Class::Hidden
         }
-        // A private file is read-only on the host (SPEC Q1). Nothing is below it.
+        // The host's private file is read-only (SPEC Q1), and there is no path below it.
         View::Symlink { at, target } if path.starts_with(at.as_path()) && leads_to_copy(&target) => Class::Ro,
-        // A link on the way to something that shows, in a place of the sandbox's own (SPEC O4).
+        // In a private home, a link on the way to a visible path exists (SPEC O4).
         View::Symlink { at, .. } if at.as_path() == path => match model.view(&at.parent().unwrap()) {
             View::Fresh { writable: true, .. } => Class::Private,
             View::Fresh { writable: false, .. } => Class::Hidden,
-            view => panic!("nobody asked for a link at {at}, in {view:?}"),
+            view => panic!("unexpected link at {at}, in {view:?}"),
         },
-        View::Symlink { at, .. } => panic!("nobody asked for a link at {at}"),
+        View::Symlink { at, .. } => panic!("unexpected link at {at}"),
         View::Dev => Class::Dev,
         View::Proc => Class::Proc,
     }

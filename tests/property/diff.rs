@@ -17,7 +17,7 @@ use crate::access::class;
 use crate::scene::{Document, Own, PROJECT_FILE, Scene, Stage};
 use crate::{for_all, generate, places, read, support};
 
-/// Two policies for one project: `None` where either is refused.
+/// Two policies for one project.
 struct Pair {
     stage: Stage,
     old: Compiled,
@@ -27,7 +27,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// The second policy is what another scene says of its own project, in the first one's place.
+    /// The second policy has the project's file of another scene. `None` if either is refused.
     fn of(scene: &Scene, other: &Scene) -> Result<Option<Self>, TestCaseError> {
         let text_of = |scene: &Scene| {
             let file = scene.files.iter().find(|(path, _)| path.ends_with(PROJECT_FILE));
@@ -58,7 +58,7 @@ impl Pair {
         (class(&self.before, path).of_the_host(), class(&self.now, path).of_the_host())
     }
 
-    /// All paths of the tree, and all that either argv names.
+    /// All paths of the tree, and all paths that one of the argvs names.
     fn candidates(&self) -> Vec<PathBuf> {
         let borders = self.old.plan.borders().chain(self.new.plan.borders());
         let created = self.old.resolution.create.iter().chain(&self.new.resolution.create);
@@ -127,7 +127,7 @@ fn every_witness_is_true_and_every_difference_has_one() {
             let Some(path) = path_of(change) else { continue };
             let (from, to) = pair.ranks(path.as_path());
             let is_true = fits(change.old.is, from) && fits(change.new.is, to);
-            prop_assert!(is_true, "{path} goes from {from} to {to}, and not as said: {change:?}");
+            prop_assert!(is_true, "{path} goes from {from} to {to}, and the diff says {change:?}");
             prop_assert!(change.old.rule.is_some() && change.new.rule.is_some(), "{change:?}");
         }
         for path in pair.candidates() {
@@ -149,7 +149,7 @@ fn every_witness_is_true_and_every_difference_has_one() {
     assert!(wider.get() >= 20 && narrower.get() >= 20, "{} wider, {} narrower", wider.get(), narrower.get());
 }
 
-/// One change at a time, where what must be said is known.
+/// With a single added rule, the expected report is known.
 #[test]
 fn an_added_rule_is_reported_once() {
     let tree = support::Tree::new(["home/u/proj/a/b", "home/u/data/x"]);

@@ -65,7 +65,7 @@ fn assert_agrees(explanation: &Explanation, model: &Model) -> Result<(), TestCas
     let Explanation { path, access, rule, .. } = explanation;
     let said = agreeing(model, path);
     prop_assert!(said.contains(access), "{path} is explained as {access}, and the model says {said:?}");
-    // A rule that hides what does not show anyway decides, and changes nothing.
+    // A rule that hides a path in a private place decides, but the path stays private.
     let is_private = matches!(access, Effective::Private | Effective::PrivateRo);
     prop_assert!(rule.access == *access || is_private, "{path} is {access} by {rule:?}");
     prop_assert!(path.is_within(&rule.at), "{path} is decided at {}", rule.at);
@@ -87,7 +87,7 @@ fn assert_args_are_in_the_argv(explanation: &Explanation, argv: &Argv) -> Result
     Ok(())
 }
 
-/// SPEC B12, for what is said to be movable.
+/// SPEC B12: the directories that `explain` calls movable are those that can be renamed.
 fn assert_movable_is_what_can_be_renamed(
     explanation: &Explanation,
     model: &Model,
@@ -104,17 +104,15 @@ fn assert_movable_is_what_can_be_renamed(
     });
     let mut movable: Vec<_> = explanation.rule.at.ancestors().skip(1).filter(|at| model.can_rename(at)).collect();
     movable.reverse();
-    // A file that only the host has in a place of our own cannot be renamed, because it is not
-    // visible.
+    // A path that is missing on the host does not count.
     movable.retain(|at| host.exists(at).unwrap());
-    // Nor does the host care which directories of our own are renamed.
+    // A directory that only the sandbox has does not count either: renames do not reach the host.
     movable.retain(|at| matches!(model.view(at), View::Host { .. }));
     prop_assert_eq!(said.unwrap_or_default(), movable, "{}", explanation.path);
     Ok(())
 }
 
-/// The answers about patterns and missing paths are compared with the results of the walk for paths
-/// that exist.
+/// Compares the answers about patterns with the results of the walk, for existing paths.
 #[test]
 fn patterns_match_the_same_paths_as_the_walk() {
     let seen = Cell::new(0);
@@ -138,7 +136,7 @@ fn patterns_match_the_same_paths_as_the_walk() {
             let path = support::abs(&path);
             for one in patterns.matching(&path).into_iter().filter(|one| one.at == path) {
                 let rule = one.rule;
-                // Not looked into, where nothing is open.
+                // The walk does not enter a hidden folder in which no path is open.
                 if !decisions.reaches(one.fixed_prefix, &path) {
                     continue;
                 }
@@ -153,12 +151,12 @@ fn patterns_match_the_same_paths_as_the_walk() {
     assert!(seen.get() > 100, "only {} matches", seen.get());
 }
 
-/// SPEC G4: found for its very name, not as a match.
+/// Whether a rule may have found the path as a literal name, not as a match (SPEC G4).
 fn may_be_a_literal_name(path: &AbsPath) -> bool {
     path.as_os_str().as_bytes().iter().any(|byte| b"*?[]{}\\".contains(byte))
 }
 
-/// Below a file there is nothing, and in a circle of links neither.
+/// Whether `explain` refuses the path: it is below a file, or in a circle of links.
 fn cannot_be_asked(host: &Host, path: &Path) -> bool {
     match host.resolve(path) {
         Err(_) => true,

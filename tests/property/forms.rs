@@ -1,4 +1,4 @@
-//! Each printed form carries every byte of every word.
+//! Each printed form carries every byte of every argument.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,7 +17,7 @@ use proptest::sample::select;
 
 use crate::support::{abs, write_program};
 
-/// A word with what shells, TOML, JSON and terminals give a meaning to.
+/// An argument with characters that are special to shells, TOML, JSON and terminals.
 fn word() -> impl Strategy<Value = OsString> {
     let odd = b" '\"\\\n\t$`*?[]{}()<>|&;#~!=-\x7f\x01\xff\xc3".to_vec();
     let byte = prop_oneof![3 => select(odd), 2 => 1..=255_u8, 4 => select(b"abc/.".to_vec())];
@@ -101,7 +101,7 @@ proptest! {
     }
 }
 
-/// A shell reads what a shell reads: here is the one of this machine, for words of any bytes.
+/// The shell of this machine reads the printed form, for arguments of any bytes.
 #[test]
 fn a_shell_executes_the_shell_form_with_the_same_arguments() {
     let folder = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ fn a_shell_executes_the_shell_form_with_the_same_arguments() {
     assert_eq!(result, Ok(()));
 }
 
-/// Names that mean nothing to a shell, and some that mean something to the script, or could.
+/// Names of variables that are not special to a shell. Some could be special to the script.
 fn variable() -> impl Strategy<Value = OsString> {
     prop_oneof![
         "[A-F_][A-F0-9_]{1,2}".prop_map(OsString::from),
@@ -131,12 +131,12 @@ fn variable() -> impl Strategy<Value = OsString> {
     ]
 }
 
-/// Variables that a shell handles in its own way: a policy can set them.
+/// Variables that are special to a shell, and that a policy can set.
 fn of_the_shell() -> impl Strategy<Value = OsString> {
     select(vec!["IFS", "PATH", "PPID", "UID", "PS1", "OPTIND", "SHELLOPTS"]).prop_map(OsString::from)
 }
 
-/// One that a policy can set, with a name that no shell can assign to.
+/// A variable that a policy can set, with a name that no shell can assign to.
 fn odd_variable() -> impl Strategy<Value = OsString> {
     "[a-z0-9 /:'\"$*.-]{1,5}".prop_map(OsString::from)
 }
@@ -146,7 +146,7 @@ fn fate() -> impl Strategy<Value = Option<Option<OsString>>> {
     prop_oneof![Just(Some(None)), Just(None), word().prop_map(|value| Some(Some(value)))]
 }
 
-/// A caller's environment, and one that a policy makes of it.
+/// The environment of a caller, and the environment that a policy makes of it.
 fn environments() -> impl Strategy<Value = (BTreeMap<OsString, OsString>, Environment)> {
     let callers = proptest::collection::btree_map(variable(), (word(), fate()), 0..5);
     let added = proptest::collection::btree_map(prop_oneof![variable(), odd_variable(), of_the_shell()], word(), 0..3);
@@ -169,14 +169,14 @@ fn environments() -> impl Strategy<Value = (BTreeMap<OsString, OsString>, Enviro
     })
 }
 
-/// The script starts bwrap with the environment of a run, with any variables in it.
+/// Whatever the variables are, the script starts bwrap with the environment of a run.
 // SPEC E9
 #[test]
 fn the_shell_form_gives_the_environment() {
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = proptest::test_runner::TestRunner::new(config);
     let result = runner.run(&environments(), |(mut caller, environment)| {
-        // The shell needs one to find `env` and `awk`, so it is not the one of the case.
+        // The shell needs a real PATH to find `env` and `awk`.
         caller.insert("PATH".into(), "/usr/bin:/bin".into());
         let expected = environment.variables.clone();
         let mut argv = argv(Path::new("/usr/bin/env"), vec![vec!["-0".into()]], Vec::new());

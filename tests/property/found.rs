@@ -1,4 +1,4 @@
-//! Mistakes that random scenes and reading found, each as small as possible.
+//! Regressions that random scenes and code review found, each as small as possible.
 
 use std::path::Path;
 
@@ -29,8 +29,8 @@ fn a_question_mark_is_one_character_of_any_length() {
     assert_eq!(class_of("é.key", &["home/u/proj/é.key"], request), Class::Hidden);
 }
 
-/// Otherwise a command that can write the folder creates a file `\[id\]`, and `[id]` is open in the
-/// next run.
+/// Otherwise a command that can write to the folder could create a file `\[id\]`, and `[id]` would
+/// be open in the next run.
 #[test]
 fn a_file_named_like_an_escaped_pattern_takes_no_protection_away() {
     let request = Request { exclude: vec![r"\[id\]".into()], ..Request::default() };
@@ -48,7 +48,7 @@ fn a_rule_on_tmp_beats_the_setting_that_shares_it() {
     assert_eq!(class_of("/tmp/a", &entries, request), Class::Ro);
 }
 
-/// A link that leads to an excluded folder opens neither the folder nor anything in it.
+/// A rule for a link to an excluded folder opens neither the folder nor a path in it.
 #[test]
 fn a_link_to_an_excluded_folder_leaves_it_excluded() {
     let entries = [
@@ -71,8 +71,8 @@ fn a_link_in_an_excluded_folder_means_the_same_with_and_without_a_rule_beside_it
     assert_eq!(class_of("t", &entries, request), class_of("t", &entries, beside));
 }
 
-/// `**/r` wins over `d/r*` as long as `d` is visible. Hiding `d` takes the first out of reach. The
-/// second must not open the path then.
+/// `**/r` beats `d/r*` as long as `d` is visible. Hiding `d` takes `**/r` out of reach, and then
+/// `d/r*` must not open the path.
 #[test]
 fn hiding_a_folder_does_not_open_what_is_in_it() {
     let entries = ["home/u/.config/agent-sandbox/config.toml = filesystem.rw = [\"d/r*\"]", "home/u/proj/d/r"];
@@ -82,8 +82,7 @@ fn hiding_a_folder_does_not_open_what_is_in_it() {
     assert_ne!(class_of("d/r", &entries, request), Class::Rw);
 }
 
-/// A command that can write the project plants a link, and a protective rule then opens the target
-/// of the link.
+/// A command could plant a link in the project, so that a protective rule would open its target.
 #[test]
 fn a_planted_link_re_opens_nothing_that_is_excluded() {
     let entries = [
@@ -95,7 +94,7 @@ fn a_planted_link_re_opens_nothing_that_is_excluded() {
     assert_eq!(class_of("/home/u/.ssh/id", &entries, request), Class::Hidden);
 }
 
-/// `d/r*` re-opens a folder in the excluded one, and inside of that other globs apply again.
+/// `d/r*` re-opens a folder in the excluded folder, and in the re-opened folder other globs apply.
 #[test]
 fn globs_apply_inside_what_a_glob_re_opens() {
     let request =
@@ -105,8 +104,8 @@ fn globs_apply_inside_what_a_glob_re_opens() {
     assert_eq!(class_of("d/r1/secret", &entries, request), Class::Hidden);
 }
 
-/// `d/*` hides `d/e` from `d/*/a` as long as `d` is visible. Hiding `d` must not take it out of the
-/// way.
+/// `d/*` keeps `d/*/a` from opening `d/e/a` as long as `d` is visible. Hiding `d` must not change
+/// this.
 #[test]
 fn hiding_a_folder_does_not_take_away_what_is_hidden_in_it() {
     let user = "home/u/.config/agent-sandbox/config.toml = filesystem.exclude = [\"/home/*/proj/d/*\"]";
@@ -117,8 +116,7 @@ fn hiding_a_folder_does_not_take_away_what_is_hidden_in_it() {
     assert_eq!(class_of("d/e/a", &entries, request), Class::Hidden);
 }
 
-/// Two globs of one layer and one access are equally strong, and what their texts are does not
-/// matter.
+/// Two globs of one layer and one access are equally strong, whatever their texts are.
 #[test]
 fn a_glob_in_reach_counts_beside_one_that_is_out_of_reach() {
     for out_of_reach in ["**/r", "*/r", "[d]/r", "{d,x}*/r", "?/r"] {
@@ -138,8 +136,8 @@ fn a_link_still_counts_in_a_folder_that_is_hidden_through_another_link() {
     assert_eq!(class_of("a", &entries, request), Class::Ro);
 }
 
-/// `b/*` comes through a link and hides nothing that is not hidden already, so it does not count;
-/// nor may the walk stop where it matches.
+/// `b/*` comes through a link and hides only hidden paths, so it does not count. The walk must not
+/// stop at its match either.
 #[test]
 fn a_glob_through_a_link_that_does_not_count_hides_nothing_that_is_re_opened() {
     let entries = ["home/u/proj/s/a/c/d/", "home/u/proj/b -> s/a"];

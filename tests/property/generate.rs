@@ -1,4 +1,4 @@
-//! Small random scenes. A seed picks among what the tree holds, so that most rules meet something.
+//! Small random scenes. A seed picks paths of the tree, so that most rules apply to a path.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -45,12 +45,12 @@ struct DocumentSeed {
     tmp: Option<&'static str>,
     home: Option<&'static str>,
     base: Option<&'static str>,
-    /// Rules of a preset of its own, `p` or `q`, and whether it includes the other one.
+    /// The definition of a preset, `p` or `q`: its rules, and whether it includes the other one.
     definition: Option<(&'static str, Vec<RuleSeed>, bool)>,
     named: Vec<(&'static str, bool)>,
 }
 
-/// Boxed, because the stack of a test has no room for six of them.
+/// Boxed, because six documents would overflow the stack of a test.
 fn document(rules: usize) -> BoxedStrategy<DocumentSeed> {
     let preset = || select(vec!["p", "q"]);
     let definition = (preset(), vec(rule(), 0..3), any::<bool>());
@@ -68,7 +68,7 @@ fn document(rules: usize) -> BoxedStrategy<DocumentSeed> {
 struct SceneSeed {
     project: &'static str,
     in_subfolder: bool,
-    /// The contents of the subfolder `s`.
+    /// The file in the subfolder `s` that marks a project.
     marker: Option<&'static str>,
     grown: Vec<Grown>,
     documents: [Option<DocumentSeed>; 5],
@@ -91,7 +91,7 @@ pub fn scene() -> impl Strategy<Value = Scene> {
         prop::option::weighted(0.6, document(3)),
         prop::option::weighted(0.9, document(3)),
     ];
-    // Our own state, and what built-in presets skip.
+    // The state folder, and files that built-in presets skip.
     let file = |path: &str| Node { path: path.into(), kind: Kind::File };
     let state = prop_oneof![
         3 => Just(Vec::new()),
@@ -129,8 +129,7 @@ impl SceneSeed {
             own = Own::Found;
         }
         let marker = self.marker.filter(|marker| *marker == ".git" || self.documents[3].is_some());
-        // The file that speaks for the project, and that above it: what they define, flags may
-        // name.
+        // Flags may name the presets of the project's file and of the file above it.
         let above = (self.in_subfolder && marker.is_some()).then_some(2);
         let speaking = match (own, self.in_subfolder, marker) {
             (Own::Requested(_), ..) => Some(4),
@@ -161,7 +160,7 @@ impl SceneSeed {
             flags.entries.push(Entry { access, text: self.project.as_bytes().to_vec(), missing: Missing::Skip });
         }
         if !self.defaults || self.marker == Some(".git") {
-            // In the lowest layer that always counts, so that others may name single ones again.
+            // This is in the lowest layer that always counts, so that others may turn presets on.
             let lowest = files.get_mut(Path::new(SYSTEM_FILE)).unwrap_or(&mut flags);
             lowest.presets.push("!@all".to_owned());
         }
@@ -183,8 +182,8 @@ impl SceneSeed {
             }
             nodes.push(extra.clone());
         }
-        // Twice the project, and twice each folder in it: most of what happens should happen there,
-        // and some of it deep.
+        // The project, and each folder in it, is listed twice, so that most files are in the
+        // project and some of them deep.
         let mut parents =
             vec![project.to_path_buf(), project.to_path_buf(), sub.to_path_buf(), HOME.into(), "/srv".into()];
         for Grown { parent, name, kind } in &self.grown {
@@ -198,8 +197,8 @@ impl SceneSeed {
                 NodeSeed::File => Kind::File,
                 NodeSeed::Dangling => Kind::Link("nowhere".into()),
                 NodeSeed::Link { to, absolute } => {
-                    // Not the six folders of the system, nor a folder above the project: these are
-                    // mostly errors.
+                    // Links to the first seven nodes, folders of the system and the project, would
+                    // mostly be errors.
                     let target = &to.get(&nodes[7..]).path;
                     Kind::Link(if *absolute { target.clone() } else { relative(target, &parent) })
                 }
@@ -215,9 +214,9 @@ impl SceneSeed {
 
 struct Writer<'a> {
     nodes: &'a [Node],
-    /// Presets that documents so far define.
+    /// The presets that earlier documents define.
     defined: Vec<&'static str>,
-    /// Only flags can hold bytes that are no text.
+    /// Whether the document must be UTF-8. Only flags need not.
     text_only: bool,
 }
 
@@ -231,7 +230,7 @@ impl Writer<'_> {
         (document.tmp, document.home, document.base) = (seed.tmp, seed.home, seed.base);
         if let Some((name, rules, includes)) = &seed.definition {
             let other = if *name == "p" { "q" } else { "p" };
-            // Only one direction: the other way round it would be a cycle.
+            // Only `p` includes `q`: both directions would be a cycle.
             let include =
                 if *includes && *name == "p" && self.defined.contains(&other) { vec![other] } else { Vec::new() };
             document.definitions.push(Definition { name, include, entries: self.entries(rules, base) });

@@ -17,12 +17,12 @@ use crate::support::{Tree, abs};
 
 const BASE: &str = "/home/u/proj";
 
-/// `\xc3` and `\xa9` are no characters alone, and `é` together.
+/// `\xc3` and `\xa9` are not UTF-8 alone, but together they are `é`.
 const ALPHABET: [&[u8]; 8] = [b"a", b"b", b"-", "é".as_bytes(), "漢".as_bytes(), b"\xff", b"\xc3", b"\xa9"];
 
 fn text() -> impl Strategy<Value = Vec<u8>> {
     let escaped = |(text, escaped): (&[u8], bool)| if escaped { [b"\\", text].concat() } else { text.to_vec() };
-    // A backslash between the two bytes of `é` is no part of the name.
+    // `\xa9` is never escaped: a backslash would separate the two bytes of `é`.
     (select(&ALPHABET[..7]), any::<bool>()).prop_map(escaped).boxed().prop_union(Just(b"\xa9".to_vec()).boxed())
 }
 
@@ -53,7 +53,7 @@ fn component() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Starts with a wildcard, so that no component is a part of the fixed prefix.
+/// A pattern that starts with a wildcard, so that it has no fixed part.
 fn pattern() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let deep = || Just(b"**".to_vec());
     let wild = component().prop_map(|component| [b"*", component.strip_prefix(b"*").unwrap_or(&component)].concat());

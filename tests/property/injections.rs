@@ -13,11 +13,11 @@ use crate::scene::{Kind, Scene};
 use crate::support::abs;
 use crate::{argv, for_all, generate, places, read};
 
-/// A minimal base shows it, too.
+/// The folder of the sources, which is visible even in a minimal base.
 const SOURCE: &str = "/usr/source";
 
-/// A file of the scene, or a missing path in one of its directories. A folder can be injected
-/// there.
+/// A file of the scene, or a missing path in one of its directories, and whether a folder can be
+/// injected at the path.
 fn target(scene: &Scene, index: Index) -> (PathBuf, bool) {
     let nodes: Vec<_> = scene.nodes.iter().filter(|node| !matches!(node.kind, Kind::Link(_))).collect();
     let node = index.get(&nodes);
@@ -32,7 +32,7 @@ fn an_injection_changes_its_own_path_alone() {
         fs::create_dir_all(stage.real(Path::new(SOURCE)).join("folder/in")).unwrap();
         fs::write(stage.real(Path::new(SOURCE)).join("file"), "injected").unwrap();
         let (target, takes_folder) = target(&scene, index);
-        // A folder is injected child by child, and its one child as a whole.
+        // The entries of a folder are injected one by one, each as a whole.
         let (from, at, shows) = match is_folder && takes_folder {
             false => ("file", target.clone(), "file"),
             true => ("folder", target.join("in"), "folder/in"),
@@ -44,7 +44,7 @@ fn an_injection_changes_its_own_path_alone() {
             prop_assert!(injected.is_none(), "an injection lets a policy run that is refused without it");
             return Ok(false);
         };
-        // A link on the way, or a file of ours.
+        // The injection is refused because of a link on the way, or at a file of agent-sandbox.
         let Some(injected) = injected else { return Ok(false) };
         let (plain, injected) = (read(&plain)?, read(&injected)?);
         let source = abs(format!("{SOURCE}/{shows}"));

@@ -36,9 +36,8 @@ use access::class;
 use naive::Verdict;
 use scene::{Scene, Stage};
 
-/// Runs `property` on random scenes: always the same ones, or, with PROPTEST_CASES, as many others
-/// as it says. `property` answers whether the scene said anything: at most two in five may say
-/// nothing.
+/// Runs `property` on random scenes: always the same ones or, with PROPTEST_CASES, that number of
+/// others. `property` returns whether it could check the scene. It must check three scenes in five.
 fn for_all<S: Strategy>(scenes: &S, property: impl Fn(S::Value) -> Result<bool, TestCaseError>) {
     let config = Config { failure_persistence: None, max_shrink_iters: 3000, ..Config::default() };
     let mut runner = match std::env::var_os("PROPTEST_CASES") {
@@ -54,17 +53,17 @@ fn for_all<S: Strategy>(scenes: &S, property: impl Fn(S::Value) -> Result<bool, 
     if let Err(failure) = result {
         panic!("{failure}");
     }
-    println!("{} of {} scenes had something to say", told.get(), tried.get());
-    assert!(told.get() * 5 >= tried.get() * 3, "only {} of {} scenes had something to say", told.get(), tried.get());
+    println!("{} of {} scenes were checked", told.get(), tried.get());
+    assert!(told.get() * 5 >= tried.get() * 3, "only {} of {} scenes were checked", told.get(), tried.get());
 }
 
-/// The argv; `None` if the policy must not run.
+/// The argv. `None` if the policy is refused.
 fn argv(scene: &Scene, stage: &Stage, request: &Request) -> Option<Argv> {
     let (compiled, diagnostics) = stage.compile(scene, request);
     (!diagnostics.has_errors()).then(|| support::argv(&compiled))
 }
 
-/// Its arguments. The guard's plan is among them by the hash of its content.
+/// The arguments of the argv. They name the guard's plan by the hash of its content.
 fn words(scene: &Scene, stage: &Stage, request: &Request) -> Option<Vec<OsString>> {
     argv(scene, stage, request).map(|argv| argv.words())
 }
@@ -87,15 +86,15 @@ fn the_argv_means_what_the_specification_says_at_every_path() {
     for_all(&generate::scene(), |scene| means_what_the_specification_says(&scene));
 }
 
-/// Compares the argv with the naive reading at every path. Answers `false` where that reading says
-/// nothing, or that the policy must not run.
+/// Compares the argv with the naive reading at every path. Returns `false` if that reading refuses
+/// the policy, or leaves open whether it is refused.
 fn means_what_the_specification_says(scene: &Scene) -> Result<bool, TestCaseError> {
     let stage = scene.build();
     let (compiled, diagnostics) = stage.compile(scene, &scene.request());
     let naive = match naive::judge(scene, &stage) {
         Verdict::Open => return Ok(false),
         Verdict::Refused(why) => {
-            prop_assert!(diagnostics.has_errors(), "{why}, and yet it would run");
+            prop_assert!(diagnostics.has_errors(), "{why}, but the compiler accepts it");
             return Ok(false);
         }
         Verdict::Policy(naive) => naive,
@@ -104,7 +103,7 @@ fn means_what_the_specification_says(scene: &Scene) -> Result<bool, TestCaseErro
     let argv = argv(scene, &stage, &scene.request()).unwrap();
     let (words, model) = (argv.words(), read(&argv)?);
     let created = compiled.resolution.create.iter().map(|path| path.as_path().to_path_buf());
-    // The naive reading has only those rules of the presets that name a path of these scenes.
+    // Of the presets, the naive reading has only the rules that name a path of these scenes.
     let blocked = compiled.resolution.placeholders.iter().filter(|one| one.layer != LayerKind::Preset);
     let blocked = blocked.map(|one| one.path.as_path().to_path_buf());
     for path in places(&stage).into_iter().chain(created).chain(blocked) {

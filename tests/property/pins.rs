@@ -1,4 +1,4 @@
-//! Directories that a rule names stay in their place, and no others do (SPEC B12, B13).
+//! Exactly the directories that a rule names cannot be moved (SPEC B12, B13).
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -18,8 +18,8 @@ use crate::scene::{Access, Entry, HOME, Kind, Missing, Node, Scene, Stage};
 use crate::support::{self, Tree, abs};
 use crate::{for_all, generate, read, rules};
 
-/// A random scene with more depth in it: folders in folders that are writable, maybe together with
-/// the whole home, and some more rules about what is in them.
+/// A random scene with deep folders. The project, and sometimes the whole home, is writable, and
+/// more rules name paths in these folders.
 fn deep_scene() -> impl Strategy<Value = Scene> {
     let more = vec(rules::rule(), 1..5);
     (generate::scene(), more, any::<bool>()).prop_map(|(mut scene, more, home_too)| {
@@ -50,7 +50,7 @@ fn deep_scene() -> impl Strategy<Value = Scene> {
     })
 }
 
-/// A scene that runs, and what the specification says of it.
+/// The argv and the naive reading of a scene. `None` if the policy is refused.
 fn compiled(scene: &Scene) -> Option<(Stage, Argv, Naive)> {
     let stage = scene.build();
     let (compiled, diagnostics) = stage.compile(scene, &scene.request());
@@ -80,14 +80,14 @@ pub fn assert_only_what_is_named_is_held(scenes: &impl Strategy<Value = Scene>) 
     let (free, held) = (Cell::new(0), Cell::new(0));
     for_all(scenes, |scene| {
         let Some((stage, argv, naive)) = compiled(&scene) else { return Ok(false) };
-        // A glob that matches something in a hidden folder need not find it (SPEC G3), and then it
-        // holds nothing.
+        // A glob need not find its matches in a hidden folder (SPEC G3), and then keeps no
+        // directory in place.
         if naive.hides_what_a_pattern_names() {
             return Ok(false);
         }
         let model = read(&argv)?;
         for (path, kind) in stage.paths() {
-            // The host does not care what happens on a tmpfs of the sandbox.
+            // Directories on a tmpfs of the sandbox do not count.
             if !kind.is_dir() || naive.class(&path) == Class::Private {
                 continue;
             }
@@ -132,7 +132,8 @@ fn without_any_one_pin_its_directory_could_be_renamed() {
     });
 }
 
-/// Which of them is called the winner depends on their texts, and those mean nothing.
+/// Of two equally strong patterns, the texts decide which one is stored as the winner. The other
+/// one must still keep its directories in place.
 #[test]
 fn each_of_several_equally_strong_patterns_names_its_directories() {
     for other in ["a/x*", "[a]/x", "?/x", "{a,b}/x"] {

@@ -14,8 +14,8 @@ use crate::scene::{Access, Entry, HOME, Kind, Missing, Node, Scene};
 use crate::support::{self, Tree, abs};
 use crate::{for_all, generate, means_what_the_specification_says};
 
-/// Paths that `ro` rules of built-in presets name, in the home and in the project, and one
-/// neighbour of each.
+/// Paths that `ro` rules of built-in presets name, in the home and in the project, each with a
+/// neighbour that no rule names.
 const NAMED: [(&str, &[&str]); 2] = [
     (
         HOME,
@@ -32,7 +32,7 @@ const NAMED: [(&str, &[&str]); 2] = [
 ];
 
 /// A random scene with the built-in presets, with paths that their `ro` rules name, and with rules
-/// about these. Most of the rules exclude; one in two scenes has a glob that names no folder.
+/// for these paths. Most of the rules exclude. One in two scenes has a glob without a folder.
 fn scene() -> impl Strategy<Value = Scene> {
     let more = (vec(rules::exclude(), 1..4), vec(rules::rule(), 0..3));
     (generate::scene(), more, any::<bool>()).prop_map(|(scene, (excluding, others), loose)| {
@@ -47,13 +47,13 @@ fn scene() -> impl Strategy<Value = Scene> {
 
 /// Random scenes, some of them with the built-in presets.
 pub fn some_scene() -> impl Strategy<Value = Scene> {
-    // Boxed, because the value trees of both together would overflow the stack of a test thread.
+    // Boxed, because the value trees of both would overflow the stack of a test thread.
     prop_oneof![2 => generate::scene().boxed(), 1 => scene().boxed()]
 }
 
 fn with_presets(mut scene: Scene, more: &[RuleSeed]) -> Scene {
     let project = scene.nodes[6].path.clone();
-    // The naive reading knows no repository.
+    // The naive reading does not support repositories.
     let has_repository = scene.nodes.iter().any(|node| node.path.ends_with(".git"));
     if !has_repository {
         scene.for_each_document(|document| document.presets.retain(|preset| preset != "!@all"));
@@ -106,7 +106,7 @@ fn a_glob_that_excludes_counts_where_a_preset_names_the_path() {
         let request = Request { exclude: vec![glob.into()], ..Request::default() };
         let model = model_of(&["home/u/proj/.config/mise.toml"], &request);
         assert_eq!(class(&model, Path::new("/home/u/proj/.config/mise.toml")), Class::Hidden, "{glob}");
-        assert!(!model.can_rename(&abs("/home/u/proj/.config")), "{glob}: another one could take its place");
+        assert!(!model.can_rename(&abs("/home/u/proj/.config")), "{glob}: another folder could replace it");
     }
 }
 
@@ -119,7 +119,7 @@ fn a_home_in_an_excluded_folder_is_hidden() {
     assert_eq!(class(&model, Path::new("/home/u/proj/file")), Class::Rw);
 }
 
-/// A user's glob shows what he excluded around it, whether a preset names the path as well or not.
+/// A user's `ro` shows a path in a folder that the user excludes, also if a preset names the path.
 #[test]
 fn a_users_own_ro_opens_where_a_preset_names_the_path() {
     for text in ["~/.bashrc", "~/.bash*"] {

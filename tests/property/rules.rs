@@ -10,7 +10,8 @@ use crate::scene::{Access, Entry, HOME, Missing, Node};
 
 pub type Name = &'static [u8];
 
-/// Few, so that rules and paths meet; and some that are easily taken for something else.
+/// A name. There are few, so that rules apply to paths, and some of them look like patterns or
+/// flags.
 pub fn name() -> impl Strategy<Value = Name> {
     let plain: Vec<Name> = vec![b"a", b"b", b"ab", b"s"];
     let odd: Vec<Name> = vec![
@@ -80,7 +81,7 @@ pub struct RuleSeed {
     pub access: Access,
     target: Index,
     spelling: Spelling,
-    /// From the last component backwards.
+    /// The shapes of the components, the last component first.
     shapes: [Shape; 3],
     tail: Tail,
     escaped: bool,
@@ -122,7 +123,7 @@ pub fn rule() -> impl Strategy<Value = RuleSeed> {
     )
 }
 
-/// `target` as seen from `base`; both hold no symlinks.
+/// `target` relative to `base`. Neither contains symlinks.
 pub fn relative(target: &Path, base: &Path) -> PathBuf {
     let common = target.components().zip(base.components()).take_while(|(a, b)| a == b).count();
     let mut path: PathBuf = base.components().skip(common).map(|_| "..").collect();
@@ -131,10 +132,10 @@ pub fn relative(target: &Path, base: &Path) -> PathBuf {
 }
 
 impl RuleSeed {
-    /// The rule for a tree of `nodes`, as it is written where relative paths start at `base`.
+    /// The rule for a tree of `nodes`, in a document whose relative paths start at `base`.
     pub fn entry(&self, nodes: &[Node], base: &Path) -> Entry {
         let seed = self;
-        // Mostly what grew, sometimes what is there on every host.
+        // The first nodes are the same in every scene, so they are rarely chosen.
         let target = &seed.target.get(&nodes[if seed.anywhere { 3 } else { 7 }..]).path;
         let absolute = matches!(seed.spelling, Spelling::Absolute);
         let start = match seed.spelling {
@@ -170,7 +171,7 @@ impl RuleSeed {
         } else if seed.spelling == Spelling::Home && target.starts_with(HOME) {
             text.splice(0..0, *b"~/");
         }
-        // A pattern cannot be created; a few random rules try it anyway.
+        // A path to create or block must not be a pattern. Only a few random rules try one.
         let is_pattern = text.iter().any(|byte| b"*?[{".contains(byte));
         let missing = match seed.missing {
             Missing::Create | Missing::Block if is_pattern && !seed.anywhere => Missing::Skip,
@@ -204,19 +205,19 @@ impl RuleSeed {
         }
     }
 
-    /// The name as it is, or escaped.
+    /// The name, escaped or not.
     fn literal(&self, name: &[u8]) -> Vec<u8> {
         if self.escaped { escape(name) } else { name.to_vec() }
     }
 }
 
-/// So that it means nothing but itself.
+/// Escapes a name, so that it matches only itself.
 fn escape(name: &[u8]) -> Vec<u8> {
     let escaped = |byte: &u8| if b"*?[]{}\\,".contains(byte) { vec![b'\\', *byte] } else { vec![*byte] };
     name.iter().flat_map(escaped).collect()
 }
 
-/// A pattern that is `path` alone.
+/// A pattern that matches only `path`.
 pub fn exactly(path: &Path) -> Vec<u8> {
     escape(path.as_os_str().as_bytes())
 }

@@ -1,4 +1,5 @@
-//! One host and one policy for it, in full: what a property is about, and what a failure prints.
+//! A scene: a complete host and a policy for it. Properties are about scenes, and a failure prints
+//! its scene.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -74,7 +75,7 @@ pub struct Node {
     pub kind: Kind,
 }
 
-/// Which file speaks for the project.
+/// The choice of the project's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Own {
     Found,
@@ -106,7 +107,7 @@ pub struct Stage {
 }
 
 impl Scene {
-    /// Whether a file asks for a home or a base of the sandbox's own.
+    /// Whether a file chooses a private home or a minimal base.
     pub fn has_own_places(&self) -> bool {
         self.files.values().any(|file| file.home == Some("private") || file.base == Some("minimal"))
     }
@@ -146,7 +147,7 @@ impl Scene {
         }
     }
 
-    /// Applies `change` to every list whose order must mean nothing.
+    /// Applies `change` to every document.
     pub fn for_each_document(&mut self, mut change: impl FnMut(&mut Document)) {
         self.files.values_mut().for_each(&mut change);
         change(&mut self.flags);
@@ -236,9 +237,9 @@ impl Entry {
     }
 }
 
-/// A basic string, with everything that could end or change it escaped.
+/// A basic string of TOML, with its special characters escaped.
 fn quoted(text: &[u8]) -> String {
-    let text = std::str::from_utf8(text).expect("only flags hold other bytes");
+    let text = std::str::from_utf8(text).expect("only flags hold bytes that are not UTF-8");
     let escaped = |c: char| match c {
         '"' | '\\' => format!("\\{c}"),
         c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
@@ -247,7 +248,7 @@ fn quoted(text: &[u8]) -> String {
     format!("\"{}\"", text.chars().map(escaped).collect::<String>())
 }
 
-/// As short as it can be: this is what people read when a property fails.
+/// A short form, because people read it when a property fails.
 impl fmt::Debug for Scene {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "in {:?}, own file {:?}", self.cwd, self.own)?;

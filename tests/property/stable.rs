@@ -1,5 +1,5 @@
-//! Changes of a policy that must not change the argv, and those that may change it in one direction
-//! only.
+//! Changes of a policy that must not change the argv, and changes that may only open or only
+//! restrict paths.
 
 use std::path::Path;
 
@@ -38,15 +38,14 @@ fn with_and_without_optimising_the_argv_means_the_same() {
             prop_assert!(plain.is_none() && optimised.is_none(), "only one of them is refused");
             return Ok(false);
         };
-        prop_assert!(optimised.words().len() <= plain.words().len(), "optimising made it longer");
+        prop_assert!(optimised.words().len() <= plain.words().len(), "optimising made the argv longer");
         let (plain, optimised) = (read(plain)?, read(optimised)?);
         for path in places(&stage) {
             let [moves, moves_plain] = [&optimised, &plain].map(|model| model.can_rename(&abs(&path)));
-            // A mount that changes nothing is still a mount, and what it is on cannot be renamed.
+            // Even a redundant mount keeps its mount point from being renamed.
             let lost_a_mount = || compiled.plan.redundant.iter().any(|dropped| dropped.path.as_path() == path);
             let (plain, optimised) = (class(&plain, &path), class(&optimised, &path));
-            // In a home of the sandbox's own, the folders on the way to a mask exist only with the
-            // mask.
+            // In a private home, the parents of a mask exist only with the mask.
             let is_own = scene.has_own_places() && optimised.of_the_host() == 0;
             let agreed = moves == moves_plain || (moves && lost_a_mount()) || is_own;
             prop_assert!(agreed, "{path:?} can be renamed: {moves}, and {moves_plain} without optimising");
@@ -81,7 +80,7 @@ fn neither_the_order_of_entries_nor_that_of_files_on_disk_changes_a_byte() {
     });
 }
 
-/// In place, by a very simple generator: the same seed must give the same order.
+/// Shuffles the list with a simple generator, so that the same seed gives the same order.
 fn shuffle<T>(list: &mut [T], seed: &mut u64) {
     for last in (1..list.len()).rev() {
         *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -119,7 +118,8 @@ fn exclude(path: &Path) -> Entry {
     Entry { access: Access::Exclude, text: rules::exactly(path), missing: Missing::Skip }
 }
 
-/// Whether the two could be compared, and `more` opens nothing that `scene` does not.
+/// Asserts that `more` opens no path that `scene` does not open. Returns whether they could be
+/// compared.
 fn never_widens(scene: &Scene, more: &Scene) -> Result<bool, TestCaseError> {
     let stage = scene.build();
     let more_stage = more.build();

@@ -1,4 +1,4 @@
-//! Which program makes a mount, bwrap or the guard, must not change what the argv means.
+//! The argv must mean the same, whether bwrap or the guard makes a mount.
 
 use agent_sandbox::host::session::Session;
 use proptest::prelude::*;
@@ -36,5 +36,5 @@ fn with_and_without_a_guard_and_with_overflow_the_argv_means_the_same() {
         }
         Ok(true)
     });
-    assert!(overflowed.get() > 100, "the guard had hardly anything to do: {}", overflowed.get());
+    assert!(overflowed.get() > 100, "the guard made too few mounts: {}", overflowed.get());
 }

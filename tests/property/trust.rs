@@ -27,7 +27,7 @@ fn the_grants_are_exactly_what_is_more_open_than_without_the_project_s_file() {
             prop_assert_eq!(grants, []);
             return Ok(true);
         }
-        // The same in other words: with a flag, not by the comparison itself.
+        // `--no-project-config` gives the policy without the file, independent of the comparison.
         let without = Request { no_project_config: true, ..request.clone() };
         let before = argv(&scene, &stage, &without);
         let Some(before) = before else { return Ok(false) };

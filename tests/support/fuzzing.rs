@@ -1,5 +1,5 @@
-//! Any bytes as a policy: the compiler may refuse it, but must not panic, hang, or give an argv
-//! that the model does not understand.
+//! Compiles any bytes as a policy. The compiler may refuse them, but must not panic, hang, or give
+//! an argv that the model does not understand.
 //!
 //! The fuzz target and the bounded test share this file.
 #![allow(dead_code, clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -26,7 +26,7 @@ use tempfile::TempDir;
 const PROJECT_FILE: &str = "home/u/proj/.agent-sandbox.toml";
 const USER_FILE: &str = "home/u/.config/agent-sandbox/config.toml";
 
-/// A small host that every input is compiled for.
+/// The small host for which every input is compiled.
 pub struct Target {
     root: TempDir,
 }

@@ -1,5 +1,5 @@
-//! Shared by several suites: real trees in temporary folders, and the built binary run as an
-//! ordinary user.
+//! Builders that several suites share: real trees in temporary folders, and places in which the
+//! built binary runs as an ordinary user.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod effective;
@@ -34,7 +34,7 @@ pub fn abs(path: impl AsRef<Path>) -> AbsPath {
     AbsPath::normalize(path).expect("an absolute path")
 }
 
-/// A real directory tree that plays a whole host: compile for it with [`Tree::compile`].
+/// A real directory tree that stands for a whole host. [`Tree::compile`] compiles for it.
 pub struct Tree {
     root: TempDir,
 }
@@ -71,7 +71,7 @@ impl Tree {
         }
     }
 
-    /// Makes a folder a repository of git that tracks what is in it.
+    /// Makes a folder a git repository that tracks all files in it.
     pub fn track(&self, folder: &str) {
         for words in [&["init", "-q"][..], &["add", "-A"]] {
             let mut git = Command::new("git");
@@ -126,7 +126,7 @@ fn cgroup() -> CgroupSource {
     CgroupSource::Systemd { systemd_run, env, runtime: abs("/run/user/1000") }
 }
 
-/// A machine that can do everything.
+/// A machine that supports every feature.
 pub fn machine() -> Machine {
     Machine {
         bwrap: abs("/usr/bin/bwrap"),
@@ -147,12 +147,12 @@ pub fn argv(compiled: &Compiled) -> Argv {
     argv
 }
 
-/// Whether a link is that of a private file.
+/// Whether this is the target of the link of a private file.
 pub fn leads_to_copy(target: &OsStr) -> bool {
     Path::new(target).starts_with("/run/agent-sandbox/private")
 }
 
-/// Its arguments.
+/// The arguments of the argv that runs `true`.
 pub fn words(compiled: &Compiled) -> Vec<OsString> {
     argv(compiled).words()
 }
@@ -198,12 +198,12 @@ impl Place {
         Self::below(Path::new("/tmp"), ordinary_uid())
     }
 
-    /// Anywhere else: below the build folder, which the sandbox shows read-only.
+    /// Below the build folder, which the sandbox shows read-only.
     pub fn outside_tmp() -> Self {
         Self::below(build_folder(), ordinary_uid())
     }
 
-    /// Below `/tmp`, for root. Root of a user namespace has no other user to give anything to.
+    /// Below `/tmp`, owned by root. Root of a user namespace cannot give files to another user.
     pub fn root_in_tmp() -> Self {
         Self::below(Path::new("/tmp"), 0)
     }
@@ -217,7 +217,7 @@ impl Place {
         let folder = Self { folder, uid };
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir_all(folder.project()).unwrap();
-        // Not a new home: the paths that a start creates in one (SPEC P9) exist already.
+        // The home is not a new one: the paths that a start creates in a new home (SPEC P9) exist.
         for made in Self::MADE_FOR_PROGRAMS {
             fs::create_dir(folder.home().join(made)).unwrap();
         }
@@ -262,7 +262,7 @@ impl Place {
         self.give_away();
     }
 
-    /// Makes the ordinary user the owner of everything, as it would be without us.
+    /// Makes the ordinary user the owner of all files in the place.
     pub fn give_away(&self) {
         if rustix::process::getuid().is_root() {
             give(self.path(), self.uid);
@@ -282,7 +282,7 @@ impl Place {
         assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
     }
 
-    /// Any command in the same situation, outside of a sandbox.
+    /// A command of the same user in the project, outside of a sandbox.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -316,8 +316,8 @@ fn ordinary_uid() -> u32 {
     if uid.is_root() { USER } else { uid.as_raw() }
 }
 
-/// Skips entries that a command removes or renames at the same time: they belong to the user
-/// already.
+/// Changes the owner of all files at and below the path. Skips files that a command removes or
+/// renames meanwhile: they already belong to the user.
 fn give(path: &Path, uid: u32) {
     let unless_gone = |result: std::io::Result<()>| match result {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
@@ -336,7 +336,7 @@ fn give(path: &Path, uid: u32) {
     }
 }
 
-/// A suite that needs bwrap fails without it: a test that was skipped would read as passed.
+/// A suite that needs bwrap fails without it, because a skipped test would count as passed.
 pub fn require_bwrap() {
     let found = Command::new("bwrap").arg("--version").output();
     assert!(
@@ -345,15 +345,15 @@ pub fn require_bwrap() {
     );
 }
 
-/// Kills the process if it is a child of bwrap that waits for ever. bwrap 0.8 forks before the
-/// child can ask to die with its parent: killed in that moment, it leaves a child that has neither
-/// mounted nor run anything. No other process is killed.
+/// Kills the process if it is a child of bwrap that waits forever, and no other process. bwrap 0.8
+/// forks before the child can ask to die with its parent. If bwrap is killed in between, it leaves
+/// a child that has neither mounted nor run anything.
 pub fn end_if_unborn(pid: u32) {
     let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let is_first = read("status").lines().any(|line| line.starts_with("NSpid:") && line.ends_with("\t1"));
     let is_childless = read(&format!("task/{pid}/children")).trim().is_empty();
     if is_first && is_childless && read("comm") == "bwrap\n" {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = rustix::process::kill_process(
             rustix::process::Pid::from_raw(pid.cast_signed()).unwrap(),
             rustix::process::Signal::KILL,

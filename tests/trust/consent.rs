@@ -4,13 +4,13 @@ use agent_sandbox::trust;
 use crate::support::Tree;
 use crate::{FILE, compiled, tree, user};
 
-/// Agrees to what the file opens with these flags.
+/// Records consent to the grants of the file with these flags.
 fn agree(tree: &Tree, request: &Request) {
     let compiled = compiled(tree, "/home/u/proj", request);
     trust::record(&tree.host(), &compiled.compiled.layers, &compiled.widening.unwrap()).unwrap();
 }
 
-/// The reason for which a run with these flags is refused.
+/// The grants for which a run with these flags is refused.
 fn refused(tree: &Tree, request: &Request) -> Vec<String> {
     let compiled = compiled(tree, "/home/u/proj", request);
     let refusal = compiled.refusal(&tree.host());
@@ -29,18 +29,18 @@ fn consent_holds_for_what_was_agreed_to_and_for_less() {
     assert_eq!(refused(&tree, &Request::default()).len(), 2);
     agree(&tree, &Request::default());
     assert_eq!(refused(&tree, &Request::default()), [""; 0]);
-    // The user's own file opens some of it now.
+    // The user's own file now opens one of the paths.
     user(&tree, "[filesystem]\nrw = ['~/data']\n");
     assert_eq!(refused(&tree, &Request::default()), [""; 0]);
     user(&tree, "[filesystem]\nexclude = ['~/vault']\n");
     assert_eq!(
         refused(&tree, &Request::default()),
         ["`/home/u/vault`: hidden → writable (.agent-sandbox.toml:2:17)"],
-        "what is hidden now was not hidden then"
+        "the path was not hidden when the user agreed"
     );
 }
 
-/// With one set of flags something is opened that with another is not.
+/// The file opens different paths with different flags.
 // SPEC T6
 #[test]
 fn consents_to_the_same_content_add_up() {
@@ -53,12 +53,12 @@ fn consents_to_the_same_content_add_up() {
         assert_eq!(refused(&tree, &request), [""; 0]);
     }
     tree.add(&format!("{FILE} = [filesystem]\nrw = ['~/data/sub', '~/vault'] # more\n"));
-    assert_eq!(refused(&tree, &Request::default()).len(), 2, "the same, but of other content");
+    assert_eq!(refused(&tree, &Request::default()).len(), 2, "consent covers only the content of the file then");
     agree(&tree, &Request::default());
     assert_eq!(
         refused(&tree, &without_data()),
         ["`/home/u/data/sub`: hidden → writable (.agent-sandbox.toml:2:7)"],
-        "what was agreed to for other content is forgotten"
+        "consent to earlier content is forgotten"
     );
 }
 
@@ -90,7 +90,7 @@ fn a_match_that_is_new_was_not_agreed_to() {
     );
 }
 
-/// An error says nothing of the record, which may be consent when it can be read again.
+/// A record that cannot be read now may be a valid consent later, so it must be removed, too.
 // SPEC T10
 #[test]
 fn consent_that_cannot_be_read_ends_with_its_file() {
@@ -105,6 +105,6 @@ fn consent_that_cannot_be_read_ends_with_its_file() {
     let file = agent_sandbox::policy::AbsPath::root().join(FILE);
     trust::end_consent(&tree.host(), &layers, &file).unwrap();
     assert!(record.symlink_metadata().is_err());
-    // Without a record there is nothing to end.
+    // Without a record, ending consent succeeds.
     trust::end_consent(&tree.host(), &layers, &file).unwrap();
 }

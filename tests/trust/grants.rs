@@ -7,8 +7,7 @@ use agent_sandbox::trust;
 use crate::support::{Tree, session};
 use crate::{FILE, compiled, tree, user};
 
-/// The grants of the project's file, one on each line. Leaving mounts out makes no difference to
-/// that.
+/// The grants of the project's file, as text. Redundant mounts must make no difference to them.
 #[track_caller]
 fn opened_with(tree: &Tree, cwd: &str, request: &Request) -> Vec<String> {
     let [some, all] = [false, true].map(|no_optimize| {
@@ -70,7 +69,8 @@ fn a_limit_that_is_raised_needs_consent_for_that_much() {
     );
 }
 
-/// In the project the file could bring the content itself; in the home the words are the user's.
+/// In the project, the repository could contain the content itself. Outside, an injection replaces
+/// the user's own content.
 // SPEC J7
 #[test]
 fn an_injection_is_a_grant_outside_of_the_project() {
@@ -82,7 +82,7 @@ fn an_injection_is_a_grant_outside_of_the_project() {
     let elsewhere =
         "`/home/u/new/x`: the command reads another content there, which is injected (.agent-sandbox.toml:3:6)";
     assert_opens(&tree(), &text("~/new/x"), &[elsewhere]);
-    // With presets that the file names, too, which resolves them anew.
+    // Presets in the file make the compiler resolve the presets again.
     assert_opens(&tree(), &format!("{}[filesystem]\npresets = ['@lint/all']\n", text("~/new/x")), &[elsewhere]);
     let in_tmp = "`/tmp/x`: the command reads another content there, which is injected (.agent-sandbox.toml:3:6)";
     assert_opens(&tree(), &text("/tmp/x"), &[in_tmp]);
@@ -90,13 +90,13 @@ fn an_injection_is_a_grant_outside_of_the_project() {
     let tree = tree();
     user(&tree, &text("~/new/x"));
     assert_opens(&tree, "[filesystem]\nro = ['src']\n", &[]);
-    // The user's own instructions, by a preset.
+    // This preset injects the user's own instructions.
     tree.add("home/u/.config/agent-sandbox/AGENTS.md");
     tree.add("home/u/.claude/");
     assert_opens(&tree, "[filesystem]\npresets = ['@harness/claude']\n", &[]);
 }
 
-/// The copy of Gemini CLI's list of folders has a variable, which comes from the preset.
+/// A preset sets a variable for the copy of Gemini CLI's list of trusted folders.
 #[test]
 fn the_variable_of_a_private_file_is_no_grant() {
     let tree = tree();
@@ -140,7 +140,7 @@ fn a_file_that_is_shown_without_its_credentials_opens_with_them() {
             "`/home/u/proj/.npmrc`: redacted → read-only (.agent-sandbox.toml:2:7)",
         ],
     );
-    // A preset of the user hides all of the file; without it the copy shows.
+    // A preset of the user hides the whole file. Without the preset, the command sees the copy.
     user(&tree, "[presets.mine]\nexclude = ['~/.npmrc']\n[filesystem]\npresets = ['@mine']\n");
     let opened = [
         "preset `@mine`: on → off (.agent-sandbox.toml:2:12)",
@@ -181,8 +181,8 @@ fn ro_inside_what_the_user_excludes_re_opens() {
     );
 }
 
-/// A built-in preset's `ro` shows nothing that the user excludes (SPEC P12), in whichever layer the
-/// preset is named. The project's own `ro` would, also where a preset names the path as well.
+/// A built-in preset's `ro` shows no path that the user excludes (SPEC P12), whichever layer names
+/// the preset. A `ro` of the project's file does, even for a path that a preset also names.
 // SPEC P12
 #[test]
 fn ro_of_a_preset_opens_nothing_and_that_of_the_project_does() {
@@ -219,7 +219,7 @@ fn a_grant_for_a_folder_covers_equal_grants_below_it() {
 fn a_rule_that_loses_opens_nothing() {
     let tree = tree();
     user(&tree, "[filesystem]\nro = ['~/data/sub']\nexclude = ['~/vault']\n");
-    // An exact name beats a glob, and a glob does not reach into what is excluded.
+    // An exact name beats a glob, and a glob does not reach into an excluded folder.
     assert_opens(&tree, "[filesystem]\nrw = ['~/dat[a]/su?']\nro = ['~/**/pub']\n", &[]);
     tree.add(&format!("{FILE} = [filesystem]\nrw = ['~/data']\n"));
     let flags = Request { ro: vec!["/home/u/data".into()], ..Request::default() };
@@ -258,7 +258,8 @@ fn a_preset_defined_here_and_named_by_a_flag_is_of_this_file() {
     assert_eq!(opened, ["`/home/u/data`: read-only → writable (.agent-sandbox.toml:2:7)"]);
 }
 
-/// Folders of editors in use that a command could not create: `@autorun` creates placeholders.
+/// Folders of editors in use, which a command cannot create because `@autorun` has placeholders
+/// there.
 const BLOCKED: [&str; 4] = [".cursor", ".idea", ".vscode", ".zed"];
 
 // SPEC T3
@@ -308,7 +309,7 @@ fn a_project_file_can_remove_a_preset_of_the_user() {
     );
 }
 
-/// The paths that `@git` blocks while they are missing exist, so no command creates them.
+/// Without `@git`, missing paths of the repository that it would block count as opened.
 #[test]
 fn removing_a_preset_opens_the_paths_that_it_would_block() {
     let tree = tree();
@@ -375,7 +376,8 @@ fn a_project_file_that_opens_the_host_home_or_base_is_reported() {
     assert_opens(&tree, "[filesystem]\nro = ['/srv/a']\n", &["`/srv/a`: hidden → read-only (.agent-sandbox.toml:2:7)"]);
 }
 
-/// A variable of the project's file that names a folder shows nothing: only the caller's counts.
+/// If a variable of the caller names a folder, a private home shows the folder. A variable of the
+/// project's file does not have this effect.
 // SPEC O8
 #[test]
 fn a_variable_of_the_file_shows_no_folder_of_a_private_home() {
@@ -410,7 +412,7 @@ fn a_path_that_another_setting_of_the_file_closes_is_no_opening() {
     let tree = tree();
     tree.add("run/systemd/resolve/stub");
     tree.add("etc/resolv.conf -> ../run/systemd/resolve/stub");
-    // Without the file the network is on, which shows this folder.
+    // Without the file, the network is on, and this folder is visible anyway.
     assert_opens(&tree, "network = false\n[filesystem]\nro = ['/run/systemd/resolve']\n", &[]);
 }
 
@@ -438,7 +440,8 @@ fn the_folder_of_our_own_state_is_never_part_of_it() {
     assert_opens(&tree, with_another, &[opened]);
 }
 
-/// SPEC G5: a link in a hidden folder protects nothing elsewhere. So hiding can open.
+/// By SPEC G5, a link in a hidden folder protects no other path. So hiding a folder can open a
+/// path.
 #[test]
 fn hiding_a_folder_opens_what_a_link_in_it_protects() {
     let tree = tree();
@@ -453,8 +456,8 @@ fn hiding_a_folder_opens_what_a_link_in_it_protects() {
     }
 }
 
-/// The user's rule alone is refused, because a command can replace the link. The file makes it
-/// pass.
+/// The user's rule alone is refused, because a command can replace the link. With the project's
+/// file the rule is accepted.
 // SPEC T2
 #[test]
 fn a_rule_refused_without_the_file_does_not_count_as_open() {
@@ -508,7 +511,8 @@ fn a_file_above_the_root_still_forbids_what_it_forbids() {
     );
 }
 
-/// The two policies are resolved one after the other, and the machine may change in between.
+/// The policies with and without the file are resolved one after the other, and the machine may
+/// change in between.
 #[test]
 fn a_service_that_starts_meanwhile_is_not_opened_by_the_file() {
     let tree = tree();
@@ -530,7 +534,7 @@ fn a_service_that_starts_meanwhile_is_not_opened_by_the_file() {
     assert!(matches!(grants.as_slice(), [one] if one.contains("/home/u/.run/agent")), "{grants:?}");
 }
 
-/// `ro` shows it, and who can see it can use it: "read-only" would say something else.
+/// A visible socket can be used even if it is `ro`, so the grant does not say "read-only".
 // SPEC T3
 #[test]
 fn a_socket_that_shows_can_be_used() {

@@ -14,7 +14,7 @@ use support::Tree;
 
 const FILE: &str = "home/u/proj/.agent-sandbox.toml";
 
-/// A host with something to open: data and keys in the home, and a project.
+/// A host with paths to open: data and keys in the home, and a project.
 fn tree() -> Tree {
     Tree::new([
         "home/u/proj/src/main.rs",
@@ -32,7 +32,7 @@ fn user(tree: &Tree, text: &str) {
     tree.add(&format!("home/u/.config/agent-sandbox/config.toml = {text}"));
 }
 
-/// Compiles without a mistake.
+/// Compiles the policy, which must have no errors.
 #[track_caller]
 fn compiled(tree: &Tree, cwd: &str, request: &Request) -> Judged {
     let (compiled, diagnostics) = tree.judge(cwd, request);

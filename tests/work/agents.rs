@@ -1,5 +1,5 @@
-//! Imitates the way in which agents save their files: the same calls in the same order.
-//! `scripts/test-agents` runs the real ones.
+//! Imitates agents that save their files: the same calls in the same order. `scripts/test-agents`
+//! runs the real agents.
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -16,8 +16,8 @@ for_both!(
     two_runs_share_the_second_place,
 );
 
-/// As Claude Code 2.1 saves: a lock, a new file beside it, a rename over it, and, only where that
-/// is refused as busy, in place.
+/// Saves as Claude Code 2.1 does: takes a lock, writes a new file, and renames it over the old
+/// one. If the rename fails, it writes the old file in place.
 const SAVE: &str = r#"
 import errno, json, os, sys
 folder = os.environ.get("CLAUDE_CONFIG_DIR")
@@ -80,9 +80,9 @@ fn an_agent_on_the_path_finds_its_folders_in_a_new_home(place: &Place) {
         )
     };
     run("/usr/bin:/bin", "true");
-    // Caches of package managers that this machine has.
+    // The filter removes the caches of package managers of this machine.
     let made = outside(place, "ls -A ~ | grep -vxE '[.](npm|yarn|bun|cargo|gradle|m2)|go'");
-    assert_eq!(made, ".cache\n.local\ncode\n", "nobody is there who needs more");
+    assert_eq!(made, ".cache\n.local\ncode\n", "no agent on PATH needs more");
     let path = on_path(place, "claude");
     on_path(place, "codex");
     assert_eq!(run(&path, "/usr/bin/python3 save.py a; touch ~/.codex/auth.json"), "['a']\n");
@@ -92,14 +92,15 @@ fn an_agent_on_the_path_finds_its_folders_in_a_new_home(place: &Place) {
     assert_eq!(modes, "700 .claude\n600 .claude.json\n700 .codex\n{\"a\": 1, \"b\": 1}");
 }
 
-/// The second run finds the mount point of the first one, and knows that it is no file of the user.
+/// The second run finds the mount point of the first run, and does not treat it as a file of the
+/// user.
 // SPEC P10
 fn two_runs_share_the_second_place(place: &Place) {
     place.write("home/.claude.json", "{}");
     place.write("home/.claude/history.jsonl", "");
     write(place, "save.py", SAVE);
-    // It says when it has begun, and goes on at the end of its input: who waits for the other never
-    // waits for a dead one.
+    // The first run prints `begun`, and continues when its input ends. So neither the test nor the
+    // run waits for a process that has ended.
     let mut first = sandbox(place)
         .args(["--network=false", "--", "sh", "-ec", "echo begun; read -r _ || :; /usr/bin/python3 save.py first"])
         .stdin(Stdio::piped())

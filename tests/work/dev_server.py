@@ -39,7 +39,7 @@ threading.Thread(target=read_log, daemon=True).start()
 
 
 def logs(text, seconds=None):
-    """Waits for a line of the log with this text. Returns whether it came in time."""
+    """Waits for a line of the log with this text. Returns whether the line came in time."""
     while True:
         try:
             line = lines.get(timeout=seconds)
@@ -60,7 +60,7 @@ def get(path):
 
 
 def change(module):
-    """Changes a module until the server notices. The server may not watch it yet."""
+    """Changes a module until the server notices: it may not yet watch the module."""
     while True:
         with open(module, "a") as file:
             file.write("//\n")

@@ -1,4 +1,4 @@
-//! The ways in which editors save: beside the file and over it, or in place.
+//! Editors save a file by renaming a new file over it, or in place. Both work.
 
 use crate::sandbox::write;
 use crate::support::Place;

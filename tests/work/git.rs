@@ -1,4 +1,4 @@
-//! git, as it is used all day.
+//! Everyday work with git.
 
 use crate::support::Place;
 use crate::{inside, output_inside, outside, succeeded};
@@ -54,7 +54,7 @@ fn branches_are_made_merged_and_rebased(place: &Place) {
     assert_eq!(outside(place, "git log -1 --format=%s v1; git status --porcelain"), "second\n");
 }
 
-/// Untracked files that are hidden inside must not stop what goes through all files.
+/// Hidden untracked files must not stop git commands that go through all files.
 fn work_is_stashed_and_cleaned_beside_what_is_protected(place: &Place) {
     outside(place, INIT);
     outside(place, "echo KEY=1 >.env.local; echo SECRET=1 >.env");
@@ -69,7 +69,7 @@ fn work_is_stashed_and_cleaned_beside_what_is_protected(place: &Place) {
     assert_eq!(outside(place, "git status --porcelain"), "?? .env\n?? .env.local\n", "git outside sees them as before");
 }
 
-/// git adds it to the stash, and cannot remove it.
+/// git adds the read-only file to the stash, but cannot remove it.
 // SPEC M5
 fn a_stash_beside_a_read_only_file_fails_and_loses_nothing(place: &Place) {
     outside(place, INIT);
@@ -118,8 +118,9 @@ fn a_worktree_is_added_and_removed(place: &Place) {
     assert_eq!(outside(place, "git log --format=%s other; git worktree list | wc -l"), "second\nfirst\n1\n");
 }
 
-/// The kernel removes no mount point of the command's own namespace. git goes on until it meets
-/// one, so a part is gone; the commits and git's list stay, and git outside tidies up.
+/// The kernel does not remove a mount point of the command's own namespace. git removes files
+/// until it meets one and fails. The commits and the list of worktrees stay, and git outside can
+/// remove the rest.
 fn a_worktree_of_before_is_removed_outside(place: &Place) {
     outside(place, INIT);
     outside(place, "git worktree add -q tree -b other; cd tree; echo two >>file; git commit -qam second");
@@ -136,7 +137,8 @@ fn a_worktree_of_before_is_removed_outside(place: &Place) {
     assert_eq!(outside(place, "git worktree add -q tree other; cat tree/file"), "one\ntwo\n");
 }
 
-/// Which files `git worktree remove` removes depends on the order of the folder.
+/// This test removes the files itself, because the order in the folder decides which files
+/// `git worktree remove` removes before it fails.
 // SPEC R2
 fn a_worktree_whose_files_are_gone_stays_in_the_list_of_git(place: &Place) {
     outside(place, &format!("git init -q ../sub; cd ../sub; {INIT}"));
@@ -158,7 +160,7 @@ fn a_worktree_whose_files_are_gone_stays_in_the_list_of_git(place: &Place) {
     );
 }
 
-/// git inside also names the file, and goes on; a merge stops.
+/// A checkout inside names the file and continues, and a merge stops.
 // SPEC R13
 fn a_checkout_of_another_version_of_a_protected_file_is_reported(place: &Place) {
     outside(
@@ -178,7 +180,7 @@ fn a_checkout_of_another_version_of_a_protected_file_is_reported(place: &Place) 
     assert!(said.starts_with(expected), "{said}");
 }
 
-/// A folder rule protects the file. git leaves `.vscode` as it is, and reports success.
+/// A rule for the folder protects its files. git leaves `.vscode` unchanged, and reports success.
 // SPEC R13
 fn a_checkout_of_other_versions_in_a_protected_folder_is_reported(place: &Place) {
     outside(
@@ -255,7 +257,8 @@ fn husky_writes_its_scripts_into_a_folder_of_its_own(place: &Place) {
     assert_eq!(outside(place, commit), "hook ran\n");
 }
 
-/// The first one inside makes `.gitmodules`, and is reported. Later ones would change it.
+/// The first submodule that is added inside creates `.gitmodules`, which is reported. Later ones
+/// fail, because they would have to change it.
 fn a_submodule_is_added_outside(place: &Place) {
     outside(place, &format!("mkdir ../library; cd ../library; {INIT}"));
     outside(place, INIT);
@@ -271,7 +274,7 @@ fn a_submodule_is_added_outside(place: &Place) {
     assert!(added.ends_with("\n2\n"), "{added}");
 }
 
-/// `submodule add` and `submodule init` write configuration, and belong outside.
+/// `submodule add` and `submodule init` write settings, and must run outside.
 fn a_submodule_is_worked_in(place: &Place) {
     outside(place, &format!("mkdir ../library; cd ../library; {INIT}"));
     outside(place, INIT);
@@ -290,9 +293,9 @@ fn a_submodule_is_worked_in(place: &Place) {
     );
 }
 
-/// A submodule that was registered outside is cloned inside, and works from then on. For a
-/// submodule that exists, `submodule update` would write the settings, though they stay as they
-/// are; its commits are checked out in the submodule.
+/// A submodule that was registered outside can be cloned and used inside. For an existing
+/// submodule, `submodule update` would write the settings, even unchanged, so its commits are
+/// checked out in the submodule itself.
 // SPEC R5
 fn a_submodule_is_fetched_and_updated(place: &Place) {
     outside(place, &format!("mkdir ../library; cd ../library; {INIT}"));
@@ -304,7 +307,7 @@ fn a_submodule_is_fetched_and_updated(place: &Place) {
     );
     let update = "git -c protocol.file.allow=always submodule --quiet update; git -C a/logs log --format=%s";
     let output = output_inside(place, update);
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "what git itself writes into a new one does no harm");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "git's own files are no finding");
     assert_eq!(succeeded(output), "first\n");
     outside(place, "cd ../library; echo two >>file; git commit -qam second");
     inside(
@@ -323,8 +326,8 @@ fn a_submodule_is_fetched_and_updated(place: &Place) {
     );
 }
 
-/// As `git add` makes it of a folder that has a repository, and as several clones side by side in a
-/// folder.
+/// The nested repository is first one of several clones in a folder, and later embedded by `git
+/// add`.
 // SPEC P11
 fn a_repository_in_the_repository_is_worked_in(place: &Place) {
     outside(place, &format!("mkdir one; cd one; {INIT}"));
@@ -354,9 +357,9 @@ fn hooks_of_the_host_run_and_cannot_be_changed(place: &Place) {
     assert_eq!(outside(place, "cat ran; git log -1 --format=%s; git status -s"), "ran\nsecond\n");
 }
 
-/// `push -u` and `checkout -b x origin/x` note the upstream branch, and `branch -m` and `branch -D`
-/// take the note along. A plain `git push` of the user goes where it went before, and an emptied
-/// file removes nothing.
+/// `push -u` and `checkout -b x origin/x` set the upstream branch, and `branch -m` and `branch -D`
+/// move or remove it. A plain `git push` of the user still goes to the same remote, and an emptied
+/// copy removes no settings.
 // SPEC Q4
 fn an_upstream_leaves_as_a_whole_and_only_a_new_one(place: &Place) {
     outside(place, INIT);
@@ -415,12 +418,13 @@ fn settings_that_git_writes_itself_reach_the_host(place: &Place) {
     assert_eq!(left, "branch.main.rebase true\n");
 }
 
-/// A setting that could run a program stays in the copy, is reported once, and the next run has it.
+/// A setting that could run a program stays in the copy. It is reported once, and the next run has
+/// it.
 // SPEC Q5
 fn other_settings_stay_with_the_project(place: &Place) {
     outside(place, INIT);
     let before = outside(place, "cat .git/config; stat -c %i .git/config");
-    // The first command is that of husky's `prepare`; the others are common ones.
+    // The first command is husky's `prepare`, and the others are common ones.
     let output = output_inside(
         place,
         "git config core.hooksPath .husky/_; git remote add other /other; git config alias.x '!true'
@@ -433,7 +437,7 @@ fn other_settings_stay_with_the_project(place: &Place) {
     let again = output_inside(place, "git config core.hooksPath; git remote; git config --get-all remote.other.fetch");
     assert_eq!(String::from_utf8_lossy(&again.stderr), "", "each change is reported once");
     assert_eq!(succeeded(again), ".husky/_\nother\n+refs/heads/*:refs/remotes/other/*\n+refs/x:refs/x\n");
-    assert_eq!(outside(place, "git status -s; ls -A .git | grep -c lock || true"), "0\n", "nothing lies about");
+    assert_eq!(outside(place, "git status -s; ls -A .git | grep -c lock || true"), "0\n", "no file is left");
     assert!(!output_inside(place, "git config --global core.pager evil").status.success());
 }
 
@@ -454,7 +458,8 @@ fn a_submodule_that_is_there_is_updated(place: &Place) {
     assert_eq!(outside(place, "cat .git/modules/library/config; git status -s"), before);
 }
 
-/// git writes `config.worktree`, which the host does not have. A listed key does not make it.
+/// git inside writes `config.worktree`, which the host does not have. Even a key that may reach the
+/// host does not create the file there.
 // SPEC Q4
 fn a_list_of_sparse_checkout_stays_with_the_project(place: &Place) {
     outside(place, &format!("{INIT}; mkdir a b; touch a/a b/b; git add .; git commit -qm second"));
@@ -470,7 +475,7 @@ fn a_list_of_sparse_checkout_stays_with_the_project(place: &Place) {
     assert_eq!(outside(place, "test ! -e .git/config.worktree; git status -s"), "");
 }
 
-/// Runs a script inside, and compares the report with an empty one.
+/// Runs a script inside, and asserts that the report is empty.
 #[track_caller]
 fn silent(place: &Place, script: &str) {
     let output = output_inside(place, &format!("exec 2>errors; {script}; rm errors"));

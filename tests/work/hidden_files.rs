@@ -1,4 +1,4 @@
-//! Tools work beside a hidden file, because they skip files that are not regular ones.
+//! Tools work in a folder with a hidden file, because they skip files that are not regular.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -73,7 +73,7 @@ fn vite() -> String {
     installed("vite-7.3.8", install).join("node_modules/vite/bin/vite.js").display().to_string()
 }
 
-/// A Python with the two packages that most projects load `.env` with.
+/// A Python with the two packages with which most projects load `.env`.
 fn python_with_settings() -> String {
     let install = "/usr/bin/python3 -m venv venv
                    venv/bin/pip install --disable-pip-version-check --only-binary :all: \
@@ -98,7 +98,7 @@ fn vite_builds(place: &Place) {
     are_unchanged_outside(place);
 }
 
-/// With `/dev/null` as the mask, each write of any process to it restarted the server.
+/// If the mask were `/dev/null`, each write of any process to `/dev/null` would restart the server.
 // SPEC B4
 fn the_dev_server_of_vite_runs_and_does_not_restart(place: &Place) {
     web_project(place);
@@ -148,8 +148,8 @@ fn the_project_is_copied_and_archived(place: &Place) {
     assert_eq!(archived, "./src/file\n");
 }
 
-/// inotify watches an inode, and all processes of the machine write to the one of `/dev/null`.
-/// Events are ordered: if the first one is the sentinel's, no write before it was an event.
+/// inotify watches an inode, and all processes of the machine write to the inode of `/dev/null`.
+/// Events are ordered: if the first event is that of the sentinel, no earlier write caused one.
 // SPEC B4
 fn a_write_to_dev_null_wakes_no_watcher(place: &Place) {
     const WATCH: [&str; 4] = ["/usr/bin/python3", "-I", "-c", include_str!("watch.py")];
@@ -174,7 +174,7 @@ fn a_write_to_dev_null_wakes_no_watcher(place: &Place) {
 #[track_caller]
 fn is_ready(child: &mut Child) {
     let mut line = String::new();
-    // No byte after this line is sent before the child is told to go on.
+    // The child sends no byte after this line until the test closes its input.
     BufReader::with_capacity(1, child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
 }
@@ -225,7 +225,7 @@ print(os.path.exists(".env"), os.path.isfile(".env"), os.path.isdir(".env"), oct
     are_unchanged_outside(place);
 }
 
-/// Without a folder for a mask of ours, the mask is `/dev/null` on a mount without devices.
+/// Without a state folder for the mask, the mask is `/dev/null` on a mount with `nodev`.
 // SPEC B4
 fn a_hidden_file_cannot_be_read_without_a_state_folder(place: &Place) {
     hidden_files(place);
@@ -248,7 +248,7 @@ const INIT: &str = "git init -q -b main; echo one >file; echo secret >key; git a
 /// The contents of HEAD and of the index, the stashes, and the hidden file.
 const STATE: &str = "git rev-parse HEAD^{tree}; git ls-files -s; git stash list; cat key; git fsck --no-dangling 2>&1";
 
-/// git adds no socket, so no command commits the mask in place of the file.
+/// The mask is a socket, which git does not add. So no command commits it in place of the file.
 // SPEC B4
 fn git_stages_nothing_beside_a_tracked_hidden_file(place: &Place) {
     outside(place, INIT);
@@ -267,8 +267,8 @@ fn git_stages_nothing_beside_a_tracked_hidden_file(place: &Place) {
     }
 }
 
-/// The limit: `git stash -a` saves ignored files too, and git stores no socket. The command fails
-/// before it changes the work tree or the index.
+/// A known limit: `git stash -a` also saves ignored files, and git cannot store the mask, a socket.
+/// The command fails before it changes the work tree or the index.
 // SPEC B4
 fn git_cannot_stash_a_hidden_file_and_loses_nothing(place: &Place) {
     outside(place, INIT);
@@ -283,7 +283,7 @@ fn git_cannot_stash_a_hidden_file_and_loses_nothing(place: &Place) {
     assert_eq!(outside(place, "cat file new"), "one\ntwo\nnew\n");
     assert_eq!(outside(place, "git status -s"), " M file\n?? .env\n?? .env.local\n?? new\n");
     are_unchanged_outside(place);
-    // Without `-a`, the hidden files stay out of it.
+    // Without `-a`, git leaves the hidden files out of the stash.
     inside(place, "git stash -uq; test ! -e new; git stash pop -q; test -e new");
     are_unchanged_outside(place);
 }

@@ -1,4 +1,4 @@
-//! Building and testing.
+//! Building and testing in several languages.
 
 use crate::sandbox::write;
 use crate::support::{Place, stderr, stdout};
@@ -11,7 +11,7 @@ for_both!(
     a_package_is_installed_with_pip,
     package_managers_work_with_settings_without_their_credentials,
 );
-// The toolchain that built the tests may lie in a home that no other user can enter.
+// The toolchain that built the tests may be in a home that no other user can enter.
 for_root!(
     a_crate_is_built_and_tested,
     a_program_is_not_installed_on_the_path_of_the_host,
@@ -37,7 +37,7 @@ fn a_script_runs_in_node(place: &Place) {
     assert_eq!(outside(place, "cat out/done"), "x");
 }
 
-/// `npm` stops where it cannot make `~/.npm`.
+/// `npm` fails if it cannot create `~/.npm`.
 // SPEC P9
 fn a_package_is_installed_and_tested_with_npm(place: &Place) {
     need("npm");
@@ -54,7 +54,7 @@ fn a_package_is_installed_and_tested_with_npm(place: &Place) {
     );
     assert_eq!(outside(place, "cat tested; ls node_modules; test -d ~/.npm"), "yesdep\n");
     let global = output_inside(place, "npm install -g --offline ./dep-1.0.0.tgz");
-    assert!(!global.status.success(), "what is on the host's PATH is the host's");
+    assert!(!global.status.success(), "the command cannot install on the host's PATH");
 }
 
 fn a_package_is_installed_with_pip(place: &Place) {
@@ -74,7 +74,7 @@ fn a_package_is_installed_with_pip(place: &Place) {
     assert_eq!(outside(place, "tail -n1 tested; .venv/bin/python -c 'import lib; print(lib.answer)'"), "OK\n42\n");
 }
 
-/// The settings without the credentials are what the tools obey.
+/// The tools obey the copies of settings without the credentials.
 // SPEC P16
 fn package_managers_work_with_settings_without_their_credentials(place: &Place) {
     need("npm");
@@ -110,7 +110,7 @@ fn package_managers_work_with_settings_without_their_credentials(place: &Place) 
     assert!(inside(place, maven).starts_with(said));
 }
 
-/// A wheel, written by hand: a tool to build one is on no machine from the start.
+/// Writes a wheel by hand, because machines have no tool to build one by default.
 const WHEEL: &str = r#"
 import zipfile
 with zipfile.ZipFile("lib-1-py3-none-any.whl", "w") as wheel:
@@ -134,7 +134,7 @@ fn a_crate_is_built_and_tested(place: &Place) {
     );
 }
 
-/// Whether `~/.cargo/bin` is there or not.
+/// The installation fails whether `~/.cargo/bin` exists or not.
 fn a_program_is_not_installed_on_the_path_of_the_host(place: &Place) {
     a_crate(place);
     for prepare in ["mkdir -p ~/.cargo/bin", "rmdir ~/.cargo/bin", "rm -r ~/.cargo"] {
@@ -146,7 +146,7 @@ fn a_program_is_not_installed_on_the_path_of_the_host(place: &Place) {
     }
 }
 
-/// The tools themselves read the files that replace missing settings.
+/// The real tools read the placeholders of missing settings.
 // SPEC M4
 fn placeholders_do_not_disturb_cargo_and_maven(place: &Place) {
     a_crate(place);
@@ -159,7 +159,7 @@ fn placeholders_do_not_disturb_cargo_and_maven(place: &Place) {
     let pom = "<project><modelVersion>4.0.0</modelVersion><groupId>a</groupId><artifactId>b</artifactId>\
                <version>1</version><packaging>pom</packaging></project>\n";
     write(place, "pom.xml", pom);
-    // The settings are read-only with the home, and need no placeholder.
+    // The home is read-only, so the settings need no placeholder.
     let maven = "touch ~/.m2/settings.xml 2>/dev/null && exit 1
          command -v mvn >/dev/null || exit 0; mvn -B -q -o -Duser.home=$HOME validate";
     let built = output_inside(place, maven);

@@ -34,14 +34,14 @@ fn output_inside(place: &Place, script: &str) -> Output {
     prepared(&mut command).args(["--network=false", "--", "sh", "-ec", script]).output().unwrap()
 }
 
-/// Runs a script outside, as the user does before or after a run.
+/// The output of a script outside, which the user runs before or after a run.
 #[track_caller]
 fn outside(place: &Place, script: &str) -> String {
     let mut command = place.command("sh");
     succeeded(prepared(&mut command).args(["-ec", script]).output().unwrap())
 }
 
-/// The toolchain that built the tests, and a name and address for commits.
+/// Adds the toolchain that built the tests, and a name and address for commits.
 fn prepared(command: &mut Command) -> &mut Command {
     let cargo = Path::new(env!("CARGO")).parent().unwrap();
     command.env("PATH", format!("/usr/bin:/bin:{}", cargo.display())).env("GIT_CONFIG_NOSYSTEM", "1");
@@ -51,7 +51,7 @@ fn prepared(command: &mut Command) -> &mut Command {
     command
 }
 
-/// A test that is skipped would read as passed.
+/// Fails without the program, because a skipped test would count as passed.
 #[track_caller]
 fn need(program: &str) {
     let mut look = Command::new("/usr/bin/env");

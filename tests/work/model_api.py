@@ -3,8 +3,8 @@
 
     model_api.py SHELL_COMMAND -- AGENT [ARGUMENT]...
 
-Listens on 127.0.0.1:8123 and runs the agent. In the first turn the model asks for the shell command; when it is told what came of that, it says
-DONE. What the tools returned, and each word MARK-… of a request, is printed to standard error; the exit code is the agent's.
+Listens on 127.0.0.1:8123 and runs the agent. In the first turn the model asks for the shell command, and answers DONE to its result. Prints the
+results of tools and each word MARK-… of a request to standard error. The exit code is the agent's.
 """
 
 import http.server
@@ -19,7 +19,7 @@ USAGE = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
 
 
 def messages(request, command):
-    """Anthropic: the events that answer a request."""
+    """The events that answer a request to the Messages API of Anthropic."""
     tools = [tool.get("name") for tool in request.get("tools", [])]
     parts = [part for message in request.get("messages", []) if isinstance(message.get("content"), list) for part in message["content"]]
     results = [part for part in parts if part.get("type") == "tool_result"]
@@ -42,7 +42,7 @@ def messages(request, command):
 
 
 def responses(request, command):
-    """OpenAI: the same."""
+    """The events that answer a request to the Responses API of OpenAI."""
     results = [item for item in request.get("input", []) if item.get("type", "").endswith("_call_output")]
     print("told:", json.dumps(results)[:500], file=sys.stderr, flush=True)
     if results:
@@ -78,7 +78,7 @@ class Model(http.server.BaseHTTPRequestHandler):
         if self.headers.get("content-encoding"):
             sys.exit("the agent compresses what it says, and this model cannot read it")
         path = self.path.split("?")[0]
-        # Instructions that a test has put somewhere, and that the agent has read.
+        # The marks are in instructions that a test has written and the agent has read.
         print("marks:", *sorted(set(re.findall(r"MARK-\w+", body.decode()))), file=sys.stderr, flush=True)
         api = {"/v1/messages": messages, "/v1/responses": responses}.get(path)
         if api is None:

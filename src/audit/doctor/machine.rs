@@ -20,7 +20,7 @@ pub(super) fn user_namespaces(host: &Host, session: &Session, bwrap: Option<&Abs
         None => DoctorFinding::ok(format!("can be made{limit}")),
         Some(why) => DoctorFinding::limited(
             format!("cannot be made by this program: {why}"),
-            "bwrap may be allowed to, and the guard is not",
+            "bwrap may be allowed to make one, but the guard is not",
             "see the lines `AppArmor` and `container`; in a sandbox or container, ask its administrator",
         ),
     }
@@ -29,7 +29,7 @@ pub(super) fn user_namespaces(host: &Host, session: &Session, bwrap: Option<&Abs
 pub(super) fn apparmor(host: &Host) -> Option<DoctorFinding> {
     let remedy = if apparmor::own_profile_is_installed(host) {
         format!(
-            "the file of our profile is there, and this program does not run under it: start it as \
+            "the file of our profile exists, but this program does not run under it: start it as \
              `/usr/bin/agent-sandbox` or `/usr/local/bin/agent-sandbox`, and load the profile with \
              `{}`",
             apparmor::LOAD_PROFILE
@@ -73,8 +73,8 @@ pub(super) fn container(host: &Host, session: &Session) -> DoctorFinding {
     }
 }
 
-/// Counts the mounts that hide parts of `/proc`. The kernel lets no process mount a `/proc` that
-/// shows more than its own. A mount on a folder that is always empty hides nothing.
+/// Counts the mounts that hide parts of `/proc`. While such a mount exists, the kernel may refuse
+/// a new `/proc` in a user namespace. A mount on a folder that is always empty hides nothing.
 fn covered_in_proc(host: &Host) -> usize {
     let table = host.mount_table().ok().flatten().unwrap_or_default();
     let proc = places::at(places::PROC);
@@ -82,13 +82,13 @@ fn covered_in_proc(host: &Host) -> usize {
     mountinfo::parse(&table).flatten().filter(|entry| entry.point.is_below(&proc) && entry.point != empty).count()
 }
 
-/// The limits that follow from the age of the kernel alone.
+/// Reports the features that an old kernel lacks.
 pub(super) fn kernel() -> DoctorFinding {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     match version(&release) {
         Some(version) if version < (5, 3) => DoctorFinding::limited(
             format!("{release}, before 5.3"),
-            "a process cannot be held by a descriptor, so runs are not supervised",
+            "there are no pidfds, so runs are not supervised",
             "a newer kernel, or `--exec`",
         ),
         Some(version) if version < (6, 15) => DoctorFinding::limited(
@@ -130,7 +130,7 @@ pub(super) fn seccomp() -> DoctorFinding {
 pub(super) fn overlay(tried: &Tried) -> DoctorFinding {
     DoctorFinding::ok(match &tried.no_overlay {
         None => "can be mounted in a user namespace".to_owned(),
-        Some(why) => format!("not in a user namespace ({why}), and nothing here needs it"),
+        Some(why) => format!("cannot be mounted in a user namespace ({why}); agent-sandbox does not need it"),
     })
 }
 

@@ -1,6 +1,7 @@
-//! The answer of `agent-sandbox doctor`: the abilities of this machine, and a remedy for each lack.
+//! The answer of `agent-sandbox doctor`: the features of this machine, and a remedy for each
+//! missing one.
 //!
-//! Each probe belongs to the stage that needs it. This room only interprets the answers.
+//! Each probe belongs to the stage that needs it. This module only interprets the answers.
 
 mod machine;
 pub mod probe;
@@ -20,16 +21,17 @@ use crate::policy::Protection;
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Diagnosis {
-    /// `agent-sandbox -- true` works here: it was tried.
+    /// A trial run of a small command in a sandbox succeeded.
     pub works: bool,
-    /// The policy here compiles. If not, nothing starts, and `works` is about the default policy.
+    /// The policy of this folder compiles. If it does not, no run starts here. `works` is about a
+    /// trial without the project's file.
     pub policy_is_valid: bool,
     pub findings: Vec<DoctorFinding>,
     /// The flags of bwrap that agent-sandbox uses and that not every bwrap has.
     pub bwrap_features: Vec<Feature>,
 }
 
-/// One part of the machine.
+/// The result of one check.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename = "Finding")]
 pub struct DoctorFinding {
@@ -63,7 +65,7 @@ pub struct Feature {
     pub used_for: String,
 }
 
-/// The constructors leave the name to [`diagnose`], which lists all checks.
+/// The constructors leave `name` empty; [`diagnose`] sets it.
 impl DoctorFinding {
     fn ok(found: impl Into<String>) -> Self {
         Self { name: String::new(), status: FindingStatus::Ok, found: found.into(), effect: None, remedy: None }
@@ -101,7 +103,7 @@ pub fn diagnose(host: &Host, session: &Session, allow_root: bool) -> Diagnosis {
         ("state folder", Some(setup::state_folder(host, session))),
         ("terminal", Some(setup::terminal())),
     ];
-    // Last, because it may create the state folder.
+    // The trial start comes last, because it may create the state folder.
     let (guard, start) = match trial.and_then(|trial| trial.start(host, allow_root)) {
         Ok(None) => {
             (Some(DoctorFinding::ok("compares and locks the mounts")), DoctorFinding::ok("a sandbox was started"))

@@ -1,5 +1,5 @@
-//! Tries steps that cannot be undone: entering namespaces, mounting, and confining the process. So
-//! a process of its own tries them, and ends afterwards.
+//! Tries steps that a process cannot undo: entering namespaces, mounting, and confining itself. A
+//! separate process tries them and exits.
 #![expect(clippy::disallowed_methods, reason = "a file system of its own, in a mount namespace of its own")]
 
 use std::fs;
@@ -30,7 +30,7 @@ pub struct Tried {
     pub no_overlay: Option<String>,
 }
 
-/// Lets a process of its own try the steps, which this process could not undo.
+/// Starts a separate process that tries the steps, and reads its answer.
 pub(super) fn ask(session: &Session) -> Tried {
     let failed = |why: String| Tried {
         landlock: None,
@@ -54,7 +54,7 @@ pub fn attempt() -> Tried {
         Err(e) => Some(reason(&e)),
     });
     let no_overlay = no_user_namespace.clone().or_else(|| overlay().err().map(|e| reason(&e)));
-    // Last, because it confines this process.
+    // `landlock` runs last, because it confines this process.
     Tried { landlock: landlock(), no_user_namespace, no_process_limit, no_overlay }
 }
 

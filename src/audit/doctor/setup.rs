@@ -1,4 +1,4 @@
-//! Checks of the caller and of the programs and folders that belong to it.
+//! Checks of the caller, of bwrap, of the limits, and of the files and folders that a run needs.
 
 use std::path::Path;
 
@@ -26,7 +26,8 @@ pub(super) fn caller(host: &Host, session: &Session, allow_root: bool) -> Doctor
     }
 }
 
-/// Reports the bwrap that was found. `launch::machine` has refused one that a command can write.
+/// Reports the bwrap that was found. `launch::machine` has already refused a bwrap that a command
+/// can write.
 pub(super) fn bwrap(host: &Host, machine: Option<Result<&Machine, &Diagnostic>>) -> DoctorFinding {
     let path = match machine {
         Some(Ok(machine)) => &machine.bwrap,
@@ -50,7 +51,7 @@ pub(super) fn bwrap(host: &Host, machine: Option<Result<&Machine, &Diagnostic>>)
     }
 }
 
-/// Oldest first.
+/// Flags of bwrap and their use here, oldest first.
 const FEATURES: [(&str, &str); 5] = [
     ("--perms", "masks that cannot be opened, on bwrap alone"),
     ("--cap-drop", "root without capabilities"),
@@ -68,7 +69,7 @@ pub(super) fn features(bwrap: &AbsPath) -> impl Iterator<Item = Feature> + use<>
     })
 }
 
-/// The limits that this machine can enforce. The limits of a cgroup are tested.
+/// Reports the limits that this machine can enforce. A trial tests the limits of a cgroup.
 pub(super) fn limits(host: &Host, session: &Session, bwrap: Option<&AbsPath>, tried: &Tried) -> DoctorFinding {
     let has_size = bwrap.is_some_and(|bwrap| bwrap::flags(bwrap).unwrap_or_default().contains(SIZE));
     let no_size = (!has_size).then(|| format!("this bwrap does not have `{SIZE}`"));
@@ -99,22 +100,22 @@ pub(super) fn limits(host: &Host, session: &Session, bwrap: Option<&AbsPath>, tr
     )
 }
 
-/// Whether the sandbox shows the target of `/etc/resolv.conf`.
+/// Reports whether the sandbox shows the target of `/etc/resolv.conf`.
 pub(super) fn name_resolution(host: &Host, trial: &Trial) -> DoctorFinding {
     let remedy = "make sure that `/etc/resolv.conf` leads to a file that you can read";
     match host.resolve(Path::new("/etc/resolv.conf")) {
         Ok(found) if found.kind.is_none() => DoctorFinding::limited(
             "there is no `/etc/resolv.conf`, or it leads to nothing",
-            "names of machines may not be resolved, inside as outside",
+            "host names may fail to resolve, inside and outside the sandbox",
             remedy,
         ),
         Ok(found) if !trial.compiled.plan.view(&found.path).shows_host() => DoctorFinding::limited(
             format!("`/etc/resolv.conf` leads to {}, which the sandbox does not show", found.path),
-            "names of machines cannot be resolved inside",
+            "host names cannot be resolved inside",
             "show it with a `ro` rule",
         ),
         Ok(found) if found.links.is_empty() => DoctorFinding::ok("`/etc/resolv.conf` is a file"),
-        Ok(found) => DoctorFinding::ok(format!("`/etc/resolv.conf` leads to {}, which shows inside", found.path)),
+        Ok(found) => DoctorFinding::ok(format!("`/etc/resolv.conf` leads to {}, which is visible inside", found.path)),
         Err(e) => DoctorFinding::limited(reason(&e), "nothing starts while the network is on", remedy),
     }
 }

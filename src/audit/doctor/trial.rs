@@ -1,4 +1,4 @@
-//! A real start of the smallest command, as a run does it. Only this tells whether a run would
+//! Starts a small command in a sandbox, as a run does. Only a real start shows whether a run would
 //! work.
 
 use std::ffi::OsString;
@@ -24,20 +24,21 @@ pub(super) fn prepare(host: &Host, session: &Session) -> Result<Trial, Diagnosti
     let mut said = Diagnostics::default();
     let compiled = compile::compile(host, &session, &request(&session), &mut said);
     let compiled = compiled.filter(|_| !said.has_errors()).ok_or_else(|| error_in(&said))?;
-    // The trial opens nothing. A run may have planted a bwrap in a folder that its policy opens.
+    // A command may have planted a bwrap in a folder that the usual policy opens. The policy of
+    // the trial opens nothing, so search for bwrap with the usual policy, too.
     let usual = compile::compile(host, &session, &Request::default(), &mut Diagnostics::default());
     let planted = usual.and_then(|usual| launch::find_bwrap(host, &session, &usual).err());
     let machine = planted.map_or_else(|| launch::machine(host, &session, &compiled), Err);
     Ok(Trial { session, compiled, machine })
 }
 
-/// Moves the session to the home if its folder is an unsafe root. `/` contains everything, also
-/// bwrap, which must not come from the project.
+/// Moves the session to the home if its working directory is an unsafe root. With `/` as the root,
+/// bwrap would belong to the project, and agent-sandbox would refuse it.
 fn in_harmless_place(host: &Host, session: &Session) -> Session {
     let mut said = Diagnostics::default();
     let request = Request { no_project_config: true, ..Request::default() };
     let is_unsafe = |said: &Diagnostics| said.iter().any(|one| one.code == Code::UnsafeRoot);
-    // An unsafe root is found before anything is read.
+    // These two stages report an unsafe root. They do not walk the project.
     let _ = layers::discover(host, session, &request, &mut said).map(|layers| {
         crate::compile::policy::Policy::of(&layers, session, &mut said);
     });
@@ -81,7 +82,7 @@ impl Trial {
     }
 }
 
-/// A front end that shows nothing: `doctor` has a line of its own for everything that is lacking.
+/// A front end that shows nothing: `doctor` prints its own line for each missing feature.
 struct Silent {
     executable: Option<AbsPath>,
 }

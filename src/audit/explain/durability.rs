@@ -13,13 +13,13 @@ use super::{AskedPath, Explainer};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Durability {
-    /// The rule covers a directory: it holds for everything in it, now and later.
+    /// The rule covers a directory and everything in it, now and later.
     Directory { path: AbsPath },
     /// The rule covers the one file that exists at the start. A program on the host can replace it.
     File { path: AbsPath, when_replaced: WhenReplaced },
-    /// A pattern has matched: a file that is created later is not covered before the next start.
+    /// A pattern covers the path. A file that is created later is covered only from the next start.
     Pattern,
-    /// The file has this many names, and only this one is covered.
+    /// The file has `names` hard links, and the rule covers only this path.
     HardLinked { names: u64 },
     /// The host's file is untouched. The command reads an injected content at its path, in this run
     /// alone. `placeholder`: the path does not exist on the host, and has a placeholder during the
@@ -30,14 +30,14 @@ pub enum Durability {
         from: Option<AbsPath>,
         placeholder: bool,
     },
-    /// Nothing is there, and a placeholder keeps it so during the run.
+    /// The path does not exist. A placeholder keeps the command from creating it during the run.
     Placeholder { path: AbsPath },
-    /// Nothing is there, and it is made before the start.
+    /// The path does not exist. The run creates `path` before the start.
     Created { path: AbsPath },
-    /// Nothing is there, and nothing stops the command from creating it. `reported`: the run
-    /// reports it at the end.
+    /// The path does not exist, and the command can create it. `reported`: the run then reports it
+    /// at the end.
     Creatable { reported: bool },
-    /// Nothing is there, and the command cannot make it.
+    /// The path does not exist, and the command cannot create it.
     NotCreatable,
     /// The command can rename these directories on the way, and create others in their places.
     Movable { directories: Vec<AbsPath> },
@@ -49,8 +49,8 @@ pub enum Durability {
     Private,
 }
 
-/// The file that a command sees once a program on the host has replaced it: the kernel then removes
-/// the mount from the path.
+/// The file that the command sees after a program on the host has replaced the covered file. The
+/// kernel then removes the mount from the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhenReplaced {

@@ -17,7 +17,7 @@ pub struct LimitExplanation {
     pub origin: Origin,
     /// The mechanism that enforces the limit.
     pub held: &'static str,
-    /// The amounts of earlier layers, which the later one replaces, nearest first.
+    /// The amounts in earlier layers, which `limit` replaces. The nearest layer comes first.
     pub over: Vec<ReplacedLimit>,
 }
 

@@ -39,9 +39,9 @@ impl Loser {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename = "Why", rename_all = "kebab-case")]
 pub enum LoserReason {
-    /// It is about a folder farther away. It would govern if the winner were not there.
+    /// The rule is about a folder farther up. It would govern without the winner.
     NextInLine,
-    /// It is about a folder still farther away.
+    /// The rule is about a folder still farther up.
     LessSpecific,
     /// It is a pattern, and the winner names the path.
     Glob,
@@ -52,10 +52,11 @@ pub enum LoserReason {
     EarlierLayer,
     /// In the same layer the more restrictive rule wins.
     LessStrict,
-    /// Both are equally strong and say the same. The spelling decides which one is the winner.
+    /// Both rules are equally strong and give the same access. Their spelling decides which one
+    /// wins.
     Equal,
-    /// It came through a symlink or another mount, so it only tightens, and it is no stricter than
-    /// the winner.
+    /// The rule reached the path through a symlink or another mount, so it can only restrict
+    /// access. It is no stricter than the winner.
     DoesNotTighten,
     /// It is a `ro` of a built-in preset. Such a rule keeps a path from being changed, and never
     /// shows a path that other rules exclude.
@@ -69,7 +70,7 @@ pub enum LoserReason {
     OwnFile,
     /// git has exactly this content, so the preset leaves the file alone.
     LeftAlone,
-    /// It would show the file without its credentials, and the file holds none.
+    /// The rule would show the file without its credentials, but the file holds none.
     NoCredentials,
     /// Nothing is there.
     Missing,
@@ -130,7 +131,7 @@ impl Explainer<'_> {
             ..Loser::new(by_glob(rule, &at), LoserReason::NotLookedInto)
         }));
         let winner_at = about.won.map(|(at, _)| at);
-        // Without the winner, the best of these would win first.
+        // If the winner has rivals at its own path, the best of them is next in line.
         let has_rivals = about.won.is_some_and(|(at, winner)| {
             !winner.losers.is_empty() || (winner.access == Access::Exclude && self.silences_preset(about.path, at))
         });
@@ -150,8 +151,8 @@ impl Explainer<'_> {
         losers
     }
 
-    /// Whether the `exclude` at `at` sets aside a preset's `ro` (SPEC P12). Without the `exclude`,
-    /// that `ro` would govern `path`.
+    /// Whether the `exclude` at `at` makes a preset's `ro` ineffective (SPEC P12). Without the
+    /// `exclude`, that `ro` would govern `path`.
     fn silences_preset(&self, path: &AbsPath, at: &AbsPath) -> bool {
         let only_tightens = |aside: &IgnoredMatch| aside.why == IgnoreReason::PresetOnlyTightens;
         let mut between = path.ancestors().take_while(|around| around.is_within(at));
@@ -203,7 +204,7 @@ impl Explainer<'_> {
             IfMissing::Block => LoserReason::NothingToBlock,
             _ => LoserReason::Missing,
         };
-        // Matches that were decided and then taken back.
+        // Matches whose decision a later stage removed.
         let taken_back = here().filter(|found| !is_counted(found));
         losers.extend(taken_back.map(|found| Loser::new(RuleJson::of_match(found), why(&found.rule))));
         let is_match = |rule: &Arc<Rule>| here().any(|found| Arc::ptr_eq(&found.rule, rule));
@@ -213,8 +214,8 @@ impl Explainer<'_> {
         losers
     }
 
-    /// Patterns that match here, although the walk did not: it enters no directory that is excluded
-    /// as a whole, and finds no path that is created later.
+    /// Patterns that match `path`, although the walk found no match. The walk enters no directory
+    /// that is excluded as a whole, and finds no path that is created later.
     fn unmatched(&self, path: &AbsPath) -> Vec<Loser> {
         let resolution = &self.compiled.resolution;
         let is_known = |rule: &Rule, at: &AbsPath| {
@@ -257,7 +258,8 @@ impl Explainer<'_> {
         Loser::new(RuleJson::of_match(found), why)
     }
 
-    /// If a rule decides about the path: the base mount around the path, which loses to that rule.
+    /// The base mount around the path, which loses to the rule that decides. `None` if no rule
+    /// decides.
     fn base(&self, about: &AskedPath) -> Option<RuleJson> {
         about.won?;
         let is_base = |mount: &Mount| !matches!(mount, Mount::RemountReadOnly | Mount::Directory { .. });

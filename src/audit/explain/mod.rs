@@ -70,12 +70,12 @@ pub struct Explanation {
     pub losers: Vec<Loser>,
     /// The mounts that give `access`, in order.
     pub mounts: Vec<MountStep>,
-    /// The mounts that keep directories on the way in their places.
+    /// The mounts that keep the command from renaming directories on the way.
     pub pins: Vec<MountStep>,
     /// For each access, the number of paths below that have it while their surroundings have
     /// another access.
     pub below: Vec<Below>,
-    /// The limits of the answer while the command runs.
+    /// The extent to which the answer holds while the command runs.
     pub durability: Vec<Durability>,
     /// The way to give the command more access, if it has less than `rw`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,7 +122,7 @@ pub struct Explainer<'a> {
     reported: Vec<AbsPath>,
 }
 
-/// A path that was asked for, and the results of the stages about it.
+/// A path that the user asked for, and the results of the compilation for it.
 struct AskedPath<'l> {
     path: &'l AbsPath,
     links: &'l [AbsPath],
@@ -218,7 +218,7 @@ impl<'a> Explainer<'a> {
     }
 
     /// The other paths at which mounts show the same file or directory: mounts of the host, or a
-    /// second place of our own (SPEC W3, P10).
+    /// second mount by agent-sandbox (SPEC W3, P10).
     fn same_as(&self, path: &AbsPath, at: &AbsPath) -> Vec<AbsPath> {
         let mut same = BTreeSet::new();
         for found in &self.compiled.resolution.matches {

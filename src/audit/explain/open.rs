@@ -11,8 +11,8 @@ use super::{AskedPath, Explainer};
 const CONSENT: &str = "in a project's file this needs consent";
 
 impl Explainer<'_> {
-    /// A line for people. `None` if the command has all access already, or if no rule is about the
-    /// place.
+    /// Returns advice for people. `None` if the command already has full access, or if no rule can
+    /// open the path.
     pub(super) fn open(&self, about: &AskedPath) -> Option<String> {
         let project = &self.compiled.layers.project;
         let name = entry(about.path, project)?;
@@ -20,7 +20,7 @@ impl Explainer<'_> {
             return (about.access == EffectiveAccess::Private)
                 .then(|| format!("`tmp = \"host\"` in `[filesystem]`; {CONSENT}"));
         }
-        // A mount of every sandbox. `/` itself may be opened.
+        // No rule opens the mounts that every sandbox has, except `/`.
         if about.won.is_none() && about.mount.is_some_and(|planned| !planned.path.is_root()) {
             return None;
         }
@@ -56,8 +56,8 @@ impl Explainer<'_> {
     /// `path`.
     fn obstacle(&self, path: &AbsPath, at: &AbsPath, decision: &Decision) -> Option<String> {
         let is_ours = self.compiled.layers.own_files.iter().any(|own| path.is_within(&own.path));
-        // `/` is read-only, and a private home empty, by a rule of the base layer, which loses to
-        // every other.
+        // Rules of the base layer make `/` read-only and a private home empty. Every other rule is
+        // stronger.
         if is_ours || matches!(decision.origin, Origin::BuiltIn(_)) && decision.layer > LayerKind::Base {
             return Some("no rule opens this path: it belongs to agent-sandbox".to_owned());
         }

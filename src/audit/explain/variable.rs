@@ -47,7 +47,7 @@ pub struct NamedByPreset {
     /// A name, or a pattern for names.
     pub pattern: &'static str,
     pub tool: &'static str,
-    /// A document, or a behaviour that was seen.
+    /// A document, or an observed behaviour.
     pub source: &'static str,
 }
 
@@ -73,7 +73,7 @@ pub fn variable(session: &Session, compiled: &Compiled, name: &OsStr) -> Variabl
     }
 }
 
-/// The environment of a caller that has the variable.
+/// The environment that the command would get if the caller had the variable.
 fn with_variable(session: &Session, compiled: &Compiled, name: &OsStr) -> Environment {
     let mut session = session.clone();
     session.env.insert(name.to_owned(), OsString::new());

@@ -49,7 +49,7 @@ pub(super) struct Secret {
 impl Facts {
     pub(super) fn gather(host: &Host, project: &Project) -> Self {
         let root = &project.root;
-        // A path through a symlink does not count, because another user may have chosen the target.
+        // Ignore a path through a symlink, because another user may have chosen the target.
         let exists = |name: &str| {
             let found = host.resolve_from(root, Path::new(name)).ok().filter(|found| found.links.is_empty());
             found.is_some_and(|found| match found.kind {

@@ -1,6 +1,6 @@
 //! The kinds of projects, and the paths in them that a policy may protect.
 
-/// A language or tool, by the files that only its projects have.
+/// A language or tool. Only its projects have files with the names in `markers`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ProjectKind {
     pub name: &'static str,

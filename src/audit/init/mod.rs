@@ -120,7 +120,8 @@ fn hidden(facts: &Facts, project: &Project) -> String {
     out + &comment("Cannot be read inside.") + &list("exclude", nameable.iter().filter_map(line))
 }
 
-/// Proposals that open something, all of them off: they need consent.
+/// Proposals for rules that open something. All of them are commented out, because they need
+/// consent.
 fn wider(facts: &Facts) -> String {
     let mut out = comment(
         "The rules below would open more than the defaults do. Everyone who uses such a file must consent to it \
@@ -155,7 +156,8 @@ fn relative(path: &AbsPath, project: &Project) -> String {
     escape_for_display(path.relative_to(&project.root).map_or(path.as_os_str(), |relative| relative.as_os_str()))
 }
 
-/// Breaks `text` into lines of a comment. Names in it have no line breaks: they are escaped.
+/// Breaks `text` into lines of a comment. Names in `text` contain no line breaks, because they are
+/// escaped.
 fn comment(text: &str) -> String {
     let mut out = String::from("#");
     let mut width = 1;

@@ -15,7 +15,7 @@ pub(super) fn findings(compiled: &Compiled, found: &mut Vec<LintFinding>) {
         return;
     }
     let (tmp, origin) = (tmp.value.value(), &memory.origin);
-    let message = format!("files in `/tmp` count as memory, and it has {tmp}: a full `/tmp` kills the command");
+    let message = format!("files in `/tmp` (up to {tmp}) count as memory: a full `/tmp` kills the command");
     let help = "give `tmp` in `[limits]` less than `memory`";
     found.push(LintFinding::of(Diagnostic::new(Code::TmpBeyondMemory, message).at(origin).help(help)));
 }

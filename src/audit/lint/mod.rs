@@ -1,8 +1,8 @@
 //! The answer of `agent-sandbox lint`: rules without effect, protections that a command can avoid,
 //! secrets that no rule covers.
 //!
-//! A finding is a diagnostic like any other. The diagnostics of the stages about rules are
-//! findings, too, so that one answer holds all that is known about a policy.
+//! A finding is a diagnostic like any other. The compile stages' diagnostics about rules are also
+//! findings, so one answer holds all that is known about a policy.
 
 mod limits;
 mod rule_index;
@@ -21,7 +21,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::host::{DirEntry, FileKind, Host};
 use crate::policy::{AbsPath, Origin};
 
-/// The codes of `lint` itself, besides those of the stages.
+/// The codes of `lint` itself, without those of the compile stages.
 pub const CODES: [Code; 16] = [
     Code::ShadowedRule,
     Code::UnusedRule,
@@ -44,7 +44,7 @@ pub const CODES: [Code; 16] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LintFinding {
     pub diagnostic: Diagnostic,
-    /// The path that it is about, unless it is about a rule alone.
+    /// The path that the finding is about. `None` if it is about a rule alone.
     pub path: Option<AbsPath>,
 }
 
@@ -73,7 +73,7 @@ impl Lint {
         said.severity() == Severity::Error || said.origin.is_some()
     }
 
-    /// Takes over the diagnostics of the stages that are findings.
+    /// Takes those diagnostics of the compile stages that are findings.
     pub fn of_stages(diagnostics: &Diagnostics) -> Self {
         let counts = |said: &&Diagnostic| Self::is_finding(said);
         let findings = diagnostics.iter().filter(counts).cloned().map(LintFinding::of).collect();
@@ -96,7 +96,7 @@ impl Lint {
         });
     }
 
-    /// Leaves out findings with these codes, except those that stop a run.
+    /// Removes the findings with these codes, except errors.
     pub fn allow(&mut self, codes: &[Code]) {
         let is_allowed = |found: &LintFinding| codes.contains(&found.diagnostic.code);
         self.findings.retain(|found| found.diagnostic.severity() == Severity::Error || !is_allowed(found));
@@ -133,19 +133,19 @@ pub fn idle_rules(compiled: &Compiled) -> usize {
 }
 
 /// Reports flags that protect or open nothing, paths of the project's file that look misspelled,
-/// and hidden files at which git stops.
+/// and hidden tracked files, at which git commands fail.
 pub fn report_idle(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
     rules::report_idle(host, compiled, said);
     visible::report_tracked(compiled, said);
 }
 
-/// Names of folders with code of others, which `@secrets` does not enter.
+/// Names of folders with third-party code, which `@secrets` does not enter.
 pub(super) fn third_party() -> Vec<String> {
     let skipped = builtin::get("secrets").map_or(&[][..], |preset| preset.skip_directories);
     skipped.iter().map(ToString::to_string).collect()
 }
 
-/// Limit of a walk, third-party code not counted.
+/// The most entries that a walk visits. Entries of third-party code do not count.
 const MOST_ENTRIES: usize = 100_000;
 
 /// Calls `see` for every entry below `start` that is no directory, in a fixed order, parents first.
@@ -203,7 +203,7 @@ pub struct ReportedFinding {
     /// The origin of the rule that the finding is about.
     #[serde(rename = "whence", skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// The path that it is about.
+    /// The path that the finding is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<AbsPath>,
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

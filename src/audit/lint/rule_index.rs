@@ -1,5 +1,5 @@
-//! The results of the stages by rule, for the rules in files and flags. A policy can have a hundred
-//! thousand rules, so no question about one of them goes through all the others.
+//! The results of the stages by rule, for the rules in files and flags. A policy can have a
+//! hundred thousand rules, so a question about one rule must not search through all the others.
 
 use std::collections::{HashMap, HashSet};
 
@@ -61,7 +61,8 @@ impl<'c> RuleIndex<'c> {
         self.matches.get(&key(rule)).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a pin keeps folders in their place for the rule, with or without a mount (SPEC B12).
+    /// Whether a pin keeps folders from being renamed for this rule (SPEC B12). The rule itself
+    /// may need no mount.
     pub(super) fn has_pin(&self, rule: &Rule) -> bool {
         self.pinned.contains(&rule.origin)
     }
@@ -81,7 +82,7 @@ fn key(rule: &Rule) -> RuleKey<'_> {
     (rule.access, &rule.origin)
 }
 
-/// The place where the rule was written. Takes away the `Alias` parts of an origin, which are for
+/// The place where the rule was written: the origin without its `Alias` parts, which are about
 /// other names of the rule's path.
 pub(super) fn written(origin: &Origin) -> &Origin {
     match origin {

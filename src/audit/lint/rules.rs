@@ -1,5 +1,5 @@
-//! Rules without the intended effect. Rules of built-in presets do not count: few hosts have all
-//! the paths that they name.
+//! Rules without the intended effect. Rules of built-in presets are not examined, because few
+//! hosts have all the paths that they name.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(super) fn idle(compiled: &Compiled) -> usize {
 }
 
 /// Reports flags that protect or open nothing, and paths of the project's file that look
-/// misspelled. A rule that `said` is about already is left out.
+/// misspelled. Skips a rule that `said` already mentions.
 pub(super) fn report_idle(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
     let mut known: HashSet<Origin> = said.iter().filter_map(|said| said.origin.clone()).collect();
     let mut rules = Rules { host, index: RuleIndex::of(compiled), spelling: Spelling::new(host) };
@@ -66,7 +66,7 @@ pub(super) fn report_idle(host: &Host, compiled: &Compiled, said: &mut Diagnosti
     }
 }
 
-/// A file of a user or a machine is for many projects, and need not apply as a whole in each.
+/// A user's or machine's file serves many projects, so not every rule in it applies in each.
 fn is_for_many(layer: LayerKind) -> bool {
     matches!(layer, LayerKind::System | LayerKind::User)
 }
@@ -132,8 +132,8 @@ impl Rules<'_> {
         said
     }
 
-    /// A flag that applies to nothing. A flag that opens a path counts only if the path is not
-    /// writable anyway, and its pattern need not match.
+    /// Reports a flag that applies to nothing. A flag that opens something is reported only if it
+    /// names one path and the path is not writable anyway.
     fn idle_flag(&self, rule: &Rule) -> Option<Diagnostic> {
         let found = unused(self.host, &self.index, rule);
         if rule.access.is_protective() {
@@ -145,7 +145,7 @@ impl Rules<'_> {
             .then(|| found.as_note(false).help("correct the path, or make it before the start"))
     }
 
-    /// An exact rule that protects nothing, where a name that is nearly the same exists.
+    /// Reports an exact rule that protects nothing although a similar name exists.
     fn misspelled(&mut self, rule: &Rule) -> Option<Diagnostic> {
         let protects = rule.access.is_protective() && !opens(&self.index, rule);
         let path = self.index.absent(rule).filter(|_| protects)?;
@@ -157,7 +157,7 @@ impl Rules<'_> {
     }
 }
 
-/// Whether a pattern that opens matched symlinks (SPEC G5).
+/// Whether the rule is a pattern that opens paths, and matched symlinks (SPEC G5).
 fn only_links(host: &Host, index: &RuleIndex, rule: &Rule) -> bool {
     let is_link = |path: &&AbsPath| host.resolve(path.as_path()).is_ok_and(|found| found.links.contains(path));
     !rule.access.is_protective() && index.missing(rule).iter().any(is_link)
@@ -179,7 +179,7 @@ fn unblocked(index: &RuleIndex, rule: &Rule) -> Option<Diagnostic> {
     Some(Diagnostic::new(Code::UnblockedPath, message).at(&rule.origin).help(help).as_note(is_for_many(rule.layer)))
 }
 
-/// The decision at the path of a match, if the rule lost there.
+/// `None` if the rule won at the path of the match. Otherwise the decision there, if one exists.
 fn lost<'c>(compiled: &'c Compiled, found: &Match) -> Option<Option<&'c Decision>> {
     match compiled.decisions.get(&found.path) {
         Some(decision)
@@ -205,7 +205,7 @@ fn shadowed(index: &RuleIndex, rule: &Rule) -> Option<Diagnostic> {
         if notes.len() < MOST_NAMED {
             notes.push(match governing {
                 Some(decision) => format!("`{}` is `{}` by {}", found.path, decision.access, decision.origin),
-                None => format!("`{}` is `{}` by no rule", found.path, compiled.plan.view(&found.path)),
+                None => format!("no rule decides about `{}`: it is `{}`", found.path, compiled.plan.view(&found.path)),
             });
         }
     }
@@ -279,7 +279,7 @@ fn glob_as_name(host: &Host, index: &RuleIndex, rule: &Rule) -> Option<Diagnosti
         )
     } else {
         (
-            format!("`{written}` is a pattern, which does not mean what is in `{path}`"),
+            format!("`{written}` is a pattern that does not match the content of `{path}`"),
             format!("if you mean that folder, put `\\` before each of `* ? [ ] {{ }}` in its name{escaped}"),
         )
     };

@@ -62,8 +62,8 @@ fn result(found: &LintFinding, index: usize, layers: Option<&Layers>) -> Value {
     result
 }
 
-/// The place in a file, if the finding has one. A finding about a preset or a flag names it, and is
-/// shown at its path or at the project's file.
+/// The place in a file, if the finding has one. A finding about a preset or a flag has its origin
+/// as the name, and is shown at the finding's path or at the project's file.
 fn location(found: &LintFinding, layers: Option<&Layers>) -> Option<Value> {
     let layers = layers?;
     let root = &layers.project.root;

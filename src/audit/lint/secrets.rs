@@ -1,8 +1,8 @@
 //! Files that look like secrets. `lint` reports those that stay readable, `init` proposes to hide
 //! them.
 //!
-//! A name is enough where files of that name hold nothing else. Where many files have the name
-//! (`*.pem` are mostly public certificates), the content decides, and only for known formats. No
+//! The name alone decides if all files of that name hold secrets. If others have the name, too
+//! (most `*.pem` files are public certificates), the content decides, for known formats only. No
 //! content leaves this module.
 
 use std::ffi::OsStr;
@@ -34,7 +34,7 @@ const REGISTRY: Proof = Proof::Any(&["\"auth\":", "\"identitytoken\":"]);
 
 const ENVIRONMENT: &str = "the environment of a deployment";
 
-/// Names, with `*` for the beginning or the end of one. The first group that fits counts.
+/// File names, with `*` for the start or the end of a name. The first group that fits counts.
 const NAMES: &[(&str, Proof, &[&str])] = &[
     (ENVIRONMENT, Proof::Name, &[".env", ".env.*"]),
     ("a private key of SSH", Proof::Name, &["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"]),
@@ -112,8 +112,8 @@ impl Proof {
     }
 }
 
-/// The secret that the regular file at `path`, which holds no symlinks, looks like, and whether
-/// `@secrets` hides files of this name.
+/// The kind of secret that the regular file at `path` looks like, and whether `@secrets` hides
+/// files of this name. `path` contains no symlinks.
 pub(crate) fn looks_like(host: &Host, path: &AbsPath) -> Option<(&'static str, bool)> {
     let name = path.file_name().and_then(OsStr::to_str)?;
     let is_like = |(_, proof, patterns): &&(&str, Proof, &[&str])| {

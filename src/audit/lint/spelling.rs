@@ -1,4 +1,4 @@
-//! "Did you mean": names that exist, and are spelled like a missing one.
+//! Suggestions for misspelled paths: existing names that are similar to a missing one.
 
 use std::collections::HashMap;
 
@@ -6,17 +6,17 @@ use crate::diagnostic::nearest;
 use crate::host::Host;
 use crate::policy::AbsPath;
 
-/// Any two shorter names differ by few letters.
+/// The shortest name that gets a suggestion. Any two shorter names differ by few letters.
 const SHORTEST_MISSPELLED: usize = 3;
 
-/// Number of names that are compared in one run. A command can fill a folder, and a policy can name
-/// many missing paths; rules after that get no suggestion.
+/// The most names that one run compares, because a command can fill a folder, and a policy can
+/// name many missing paths. Later rules get no suggestion.
 const MOST_COMPARED: usize = 200_000;
 
 /// Finds the existing path that the user meant by a missing one. Each folder is read once.
 pub(super) struct Spelling<'h> {
     host: &'h Host,
-    /// The path that exists at or near a folder that was asked for.
+    /// For each folder that was asked for: this folder, or the existing one with a similar name.
     folders: HashMap<AbsPath, Option<AbsPath>>,
     names: HashMap<AbsPath, Vec<String>>,
     left: usize,
@@ -27,11 +27,11 @@ impl<'h> Spelling<'h> {
         Self { host, folders: HashMap::new(), names: HashMap::new(), left: MOST_COMPARED }
     }
 
-    /// The path that exists and is spelled like `path`, which is missing.
+    /// The existing path whose spelling is nearest to that of the missing `path`.
     pub(super) fn meant(&mut self, path: &AbsPath) -> Option<AbsPath> {
         let folder = self.folder(&path.parent()?)?;
         let name = path.file_name()?.to_str()?;
-        // In a longer path only one of the folders need be misspelled.
+        // If only a folder above is misspelled, the rest of the path exists.
         let child = folder.child(name);
         if self.host.kind(&child).ok()?.is_some() {
             return Some(child);
@@ -43,7 +43,7 @@ impl<'h> Spelling<'h> {
         Some(folder.child(found))
     }
 
-    /// The folder at `path`, or the one that was meant.
+    /// The folder at `path`, or the existing one with a similar name.
     fn folder(&mut self, path: &AbsPath) -> Option<AbsPath> {
         if let Some(known) = self.folders.get(path) {
             return known.clone();

@@ -1,4 +1,4 @@
-//! Files that the command can see and should not (secrets, sockets, other names of hidden files),
+//! Files that the command can see but should not (secrets, sockets, other names of hidden files),
 //! hidden files that git tracks, and writable folders on PATH.
 
 use std::collections::BTreeSet;
@@ -66,8 +66,8 @@ fn readable(compiled: &Compiled, path: &AbsPath, like: &str) -> Diagnostic {
     Diagnostic::new(Code::VisibleSecret, format!("`{path}` looks like {like}, and the command can read it")).help(help)
 }
 
-/// Whether the path shows because the host's home does, and would not exist in a private one: no
-/// rule opens it, and no program on PATH needs it.
+/// Whether the path is visible only as a part of the host's home, so that a private home would
+/// lack it: no rule opens it, and no program on PATH needs it.
 fn goes_with_host_home(compiled: &Compiled, path: &AbsPath) -> bool {
     let home = &compiled.layers.project.home;
     let is_named = compiled
@@ -110,8 +110,8 @@ pub(super) fn report_tracked(compiled: &Compiled, said: &mut Diagnostics) {
 fn hidden_tracked(path: &AbsPath) -> Diagnostic {
     let message =
         format!("`{path}` is hidden, and git tracks it: `git add -A`, `commit -a` and `stash` inside stop at it");
-    let help = "take it out of git (`git rm --cached`), or leave it as git has it: what `@secrets` hides stays \
-                readable then, since the repository holds it anyway";
+    let help = "take it out of git (`git rm --cached`), or restore git's version: `@secrets` does not hide a \
+                file that is unchanged in git, because the repository holds it anyway";
     Diagnostic::new(Code::HiddenTracked, message).help(help)
 }
 
@@ -128,8 +128,8 @@ fn socket(compiled: &Compiled, path: &AbsPath) -> Option<LintFinding> {
     Some(LintFinding::on(path, Diagnostic::new(Code::VisibleSocket, message).help(help)))
 }
 
-/// Finds files with other names: files for which a rule accepts other names, and files in folders
-/// that a user hides. (For all other rules it is an error: SPEC W4.)
+/// Finds hard-linked files for which a rule allows hard links, and hard-linked files in folders
+/// that a user hides. For all other rules a hard link is an error (SPEC W4).
 pub(super) fn hard_links(host: &Host, compiled: &Compiled, findings: &mut Vec<LintFinding>) {
     for (path, decision) in compiled.decisions.iter() {
         let is_accepted = decision.access.is_protective() && decision.hard_links == HardLinks::Allow;
@@ -165,7 +165,7 @@ pub(super) fn hard_links(host: &Host, compiled: &Compiled, findings: &mut Vec<Li
     }
 }
 
-/// Whether the file has hard links elsewhere, which no mount at `path` covers.
+/// Whether the file has other hard links, which a mount at `path` does not cover.
 pub(crate) fn has_other_names(host: &Host, path: &AbsPath) -> bool {
     host.names(path).is_ok_and(|names| names.is_some_and(|names| names > 1))
 }
@@ -206,8 +206,8 @@ fn writable_folder(project: &Project, path: &AbsPath, exists: bool) -> Diagnosti
     Diagnostic::new(Code::WritablePath, message).help(help)
 }
 
-/// Finds stores that `@caches-apart` would close: their files are hard links to files in other
-/// projects.
+/// Finds stores that `@caches-apart` would replace by private folders: their files are hard links
+/// to files in other projects.
 pub(super) fn shared_stores(host: &Host, compiled: &Compiled, findings: &mut Vec<LintFinding>) {
     let groups = builtin::get("caches-apart").map_or(&[][..], |preset| preset.groups);
     let stores = groups.iter().flat_map(|group| group.entries.iter().map(move |entry| (group.tool, entry.path)));

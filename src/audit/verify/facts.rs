@@ -111,7 +111,7 @@ fn limited(limit: Limit, found: &ProbedLimits) -> Option<Fact> {
             Fact::new(&name, expected.to_string(), amount(found.tmp))
         }
         LimitKind::Time | LimitKind::Output => return None,
-        // Unless the supervisor read this limit from the cgroup, no probe was started.
+        // The supervisor starts a probe only after it has read this limit from the cgroup.
         LimitKind::Memory | LimitKind::Cpus => {
             let in_cgroup = format!("{} in the cgroup", limit.value());
             Fact::new(&name, in_cgroup.clone(), in_cgroup)

@@ -1,5 +1,5 @@
-//! The limits that the supervisor enforces: each is tried in a sandbox of its own, in which a probe
-//! goes beyond it. A small limit takes the place of the policy's, which may be hours.
+//! Tests of the limits that the supervisor enforces. For each limit, a probe exceeds it in a
+//! sandbox of its own. The tests set small limits, because those of the policy may be hours.
 
 use std::io::{self, Write};
 use std::thread;
@@ -24,7 +24,8 @@ pub struct TriedLimit {
     pub passed: u64,
 }
 
-/// The limit to try for one of a policy. `None` if the supervisor does not enforce this kind.
+/// The limit to try instead of a policy's limit of this kind. `None` if the supervisor does not
+/// enforce this kind.
 pub fn limit_to_try(kind: LimitKind) -> Option<Limit> {
     match kind {
         LimitKind::Time => Some(Limit::time(TIME)),
@@ -33,7 +34,8 @@ pub fn limit_to_try(kind: LimitKind) -> Option<Limit> {
     }
 }
 
-/// The probe: writes more than the limit of output allows, and waits for longer than that of time.
+/// The probe: writes more than the limit of output allows, and waits longer than the limit of
+/// time.
 pub fn exceed() -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(&vec![b'.'; OUTPUT as usize + 1])?;

@@ -2,7 +2,7 @@
 //! argv at each rule.
 //!
 //! The sandbox is the one that a command would get. A [`probe`] runs in it as the command. A
-//! refusal counts only where the same user gets another answer to the same question on the host.
+//! refusal counts only if the same user gets another answer to the same question on the host.
 
 mod facts;
 pub mod limit_trial;
@@ -88,7 +88,7 @@ pub enum Effect {
 pub enum CheckResult {
     Ok,
     Mismatch,
-    /// The host refuses it, too, so it proves nothing.
+    /// The host refuses the operation, too, so the check proves nothing.
     NotTestable,
 }
 
@@ -100,7 +100,7 @@ pub struct Examination {
     pub on_host: Questions,
 }
 
-/// The files of ours that decide the meaning of an argv.
+/// agent-sandbox's own files that an argv names. The meaning of the argv depends on them.
 pub fn model_files(argv: &Argv) -> ModelFiles {
     let mut files = ModelFiles::default();
     for MountFile { path, content } in &argv.files {
@@ -165,7 +165,7 @@ impl Examination {
     }
 }
 
-/// `None` for a check that gets no line.
+/// `None` for a check that the answer leaves out.
 fn check(promise: &Promise, inside: &ProbeAnswer, host: &ProbeAnswer) -> Option<Check> {
     let Promise { ref claim, operation, expected, refusals, model } = *promise;
     let kernel = effect(operation, inside, host);
@@ -183,7 +183,7 @@ fn check(promise: &Promise, inside: &ProbeAnswer, host: &ProbeAnswer) -> Option<
     let note = why_not_testable(promise, host).filter(|_| may_be_untestable);
     let result = match (&note, agrees) {
         (Some(_), _) if claim.optional => return None,
-        // The model can still be wrong.
+        // If the model is wrong, even an untestable check is a mismatch.
         (Some(_), _) if model == expected => CheckResult::NotTestable,
         (None, true) => CheckResult::Ok,
         _ => CheckResult::Mismatch,
@@ -217,7 +217,7 @@ fn is_full(answer: &ProbeAnswer) -> bool {
     [Errno::NOTEMPTY, Errno::EXIST].iter().any(|e| e.raw_os_error() == answer.errno)
 }
 
-/// Judges the control: the answer to the question on the host.
+/// The reason why the host's answer, which is the control, makes the check untestable.
 fn why_not_testable(promise: &Promise, host: &ProbeAnswer) -> Option<String> {
     if promise.expected == Effect::Private || promise.claim.is_own {
         return None;

@@ -3,10 +3,10 @@
 //!
 //! Asking changes nothing, even if the process is killed at any moment. The probe opens a file for
 //! appending and writes nothing; it makes a file without a name in a directory (`O_TMPFILE`); and
-//! it tests whether a directory stays by removing it while it is not empty. The kernel looks for
-//! mounts (EBUSY) before the file system looks for content (ENOTEMPTY), for a removal as for a
-//! rename. A rename would need a second directory, and a rename onto an existing name is refused
-//! for another reason first.
+//! to test whether a directory can be renamed, it tries to remove it while it is not empty. The
+//! kernel looks for mounts (EBUSY) before the file system looks for content (ENOTEMPTY), both for
+//! a removal and for a rename. A rename would need a second directory, and a rename onto an
+//! existing name is refused for another reason first.
 #![expect(clippy::disallowed_methods, reason = "the probe tries what a command would try, and changes nothing")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,7 @@ pub enum ProbeOperation {
     Read,
     /// Open a file for appending, or make a file without a name in a directory.
     Write,
-    /// Take a directory from its place.
+    /// Rename a directory.
     Move,
 }
 
@@ -90,7 +90,7 @@ pub struct ProbeProcess {
     pub descriptors: Vec<String>,
     pub cwd: Option<AbsPath>,
     pub marker: bool,
-    /// The failure in the workshop.
+    /// The operation that failed in `Questions::workshop`.
     pub workshop: Option<String>,
     pub socket: i32,
     pub settings: i32,
@@ -102,12 +102,12 @@ pub struct ProbeProcess {
 /// The limits that the probe found on itself.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ProbedLimits {
-    /// The limit in force, and the limit up to which the process can raise it.
+    /// The soft limit and the hard limit.
     pub processes: [Option<u64>; 2],
     pub file_size: [Option<u64>; 2],
-    /// The bytes that `/tmp` has room for.
+    /// The size of the file system at `/tmp`, in bytes.
     pub tmp: Option<u64>,
-    /// The unit of that room.
+    /// The size of a block of that file system.
     pub page: u64,
 }
 
@@ -137,14 +137,15 @@ pub fn answer(questions: &Questions, on_host: bool) -> io::Result<ProbeAnswers> 
         socket: errno(connected.map(drop)),
         settings: errno(fs::OpenOptions::new().write(true).open(SETTING).map(drop)),
         limits: limits(),
-        // Last, because success changes the process.
+        // These two come last, because their success changes the process.
         user_namespace: if on_host { 0 } else { make_user_namespace() },
         unmounts: if on_host { Vec::new() } else { questions.mounts.iter().map(unmounted).collect() },
     };
     Ok(ProbeAnswers { answers, process })
 }
 
-/// A setting of the kernel that leads out of every sandbox. The probe opens it and does not write.
+/// A setting of the kernel that names a program to run outside of every sandbox. The probe opens
+/// it and writes nothing.
 const SETTING: &str = "/proc/sys/kernel/core_pattern";
 
 fn examine(path: &Path, operation: ProbeOperation, on_host: bool) -> ProbeAnswer {
@@ -182,7 +183,7 @@ fn look(path: &Path) -> io::Result<(Identity, ProbedKind)> {
 
 fn append_to(path: &Path) -> rustix::io::Result<()> {
     match open(path, OFlags::WRONLY | OFlags::APPEND | HARMLESS, Mode::empty()) {
-        // A program is running: the kernel says so before it looks at the mount.
+        // The file is a running program. The kernel reports this before it checks the mount.
         Err(Errno::TXTBSY) => accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS),
         opened => opened.map(drop),
     }
@@ -199,8 +200,9 @@ fn write_in(directory: &Path) -> rustix::io::Result<()> {
     }
 }
 
-/// Leaves an empty directory alone, and answers with an error that no kernel gives. A directory
-/// that cannot be listed may be empty on the host; inside it is a mask, which stays.
+/// Tries to remove a directory that is not empty. For an empty one it returns `EMPTY`, an error
+/// that `rmdir` never gives. A directory that cannot be listed may be empty on the host; inside it
+/// is a mask, which cannot be removed.
 fn remove_while_full(directory: &Path, on_host: bool) -> rustix::io::Result<()> {
     let is_empty = fs::read_dir(directory).map_or(on_host, |mut entries| entries.next().is_none());
     if is_empty {
@@ -236,8 +238,8 @@ fn work_in(place: &Path) -> Result<(), WorkshopError> {
     fs::remove_file(&file).and_then(|()| fs::remove_dir_all(&other)).map_err(step("remove it"))
 }
 
-/// Root without capabilities can make a user namespace but cannot be root in it, so `enter` fails
-/// after success.
+/// Root without capabilities can make a user namespace but cannot be root in it, so `enter` can
+/// fail although the namespace was made.
 fn make_user_namespace() -> i32 {
     let current = || fs::read_link("/proc/self/ns/user").ok();
     let before = current();

@@ -30,14 +30,15 @@ pub(super) struct Promise {
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     pub path: AbsPath,
-    /// The path on the host whose file the probe must find there, or must not find.
+    /// The path of a file on the host. At `path`, the probe must find this file, or must not find
+    /// it.
     pub source: AbsPath,
     pub because: Origin,
     /// The access of the rule, if a rule makes the promise.
     pub access: Option<Access>,
     /// The path does not lead to the host, so the host's answer proves nothing.
     pub is_own: bool,
-    /// No rule makes the promise, so it gets no line if it cannot be tested.
+    /// The answer leaves the promise out if it cannot be tested.
     pub optional: bool,
 }
 
@@ -103,7 +104,8 @@ impl PromiseList<'_> {
         use Effect::{Allowed, Private, Refused};
         let claim = &Claim::of(path, &decision.origin, Some(decision.access));
         if self.compiled.plan.links.iter().any(|link| link.path == *path) {
-            // The probe follows no link, so it asks for the copy. It must not be the host's file.
+            // The probe follows no link, so the question is about the copy, which must not be the
+            // host's file.
             let copy = &Claim { path: copy_inside(path), ..claim.clone() };
             self.read(copy, Private);
             return self.write(copy, Private);
@@ -122,7 +124,8 @@ impl PromiseList<'_> {
             None => {}
         }
         match decision.access {
-            // `plan` promises the place itself. Nothing of the host shows in it.
+            // `plan` adds the promises about the folder itself. Nothing of the host may be visible
+            // in it.
             Access::Exclude if decision.is_own_place() => {
                 if let Some(child) = self.something_in(host, path, decision) {
                     self.read(&Claim { source: child.clone(), path: child, ..claim.clone() }, Refused);
@@ -209,7 +212,7 @@ impl PromiseList<'_> {
         }
     }
 
-    /// A read-only bind takes along the mounts below it, and must make each of them read-only, too.
+    /// A read-only bind includes the mounts below it, and must make each of them read-only, too.
     fn mounts_of_host(&mut self, host: &Host) {
         const BECAUSE: Origin = Origin::BuiltIn("mounted on the host");
         let table = host.mount_table().ok().flatten().unwrap_or_default();

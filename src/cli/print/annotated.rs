@@ -75,7 +75,7 @@ fn path(path: &AbsPath, why: String) -> Annotated {
     (format!("# {}", shell_quote(path.as_os_str())), why)
 }
 
-/// Files that must exist before bwrap starts.
+/// The steps before bwrap starts: created paths, the environment and placeholders.
 fn before(argv: &Argv) -> Vec<Annotated> {
     let created = argv.create.iter().chain(argv.new_files.iter().map(|file| &file.path));
     let mut lines: Vec<_> = created.map(|at| path(at, "created before the start".to_owned())).collect();
@@ -88,7 +88,7 @@ fn before(argv: &Argv) -> Vec<Annotated> {
     lines
 }
 
-/// Whether a rule has another file mounted there. A mask is no such file.
+/// Whether a rule or an injection mounts another file at `path`. A mask does not count.
 fn is_second_place(argv: &Argv, path: &OsStr) -> bool {
     argv.operations.iter().any(|operation| match (&operation.purpose, operation.words.as_slice()) {
         (Purpose::Rule(Access::Rw) | Purpose::Injection, [_, source, at]) => at == path && source != at,

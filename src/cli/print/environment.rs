@@ -1,5 +1,5 @@
-//! The environment in the printed forms. They hold names of the caller's variables and no values.
-//! Values that the policy sets are in its file, so they are printed.
+//! The environment in the printed forms. The forms contain the names of the caller's variables,
+//! but not their values. Values that the policy sets are in its file, so they are printed.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -13,13 +13,14 @@ use crate::compile::identity::OF_HOST;
 use crate::diagnostic::{listed, quote, shell_quote};
 use crate::policy::escape_for_display;
 
-/// Variables that a shell does not let a command line assign, and `PATH`, by which it finds `env`.
+/// Variables that a shell does not let a command line assign, and `PATH`, which the shell needs to
+/// find `env`.
 const NOT_IN_FRONT: [&str; 9] =
     ["BASHOPTS", "BASH_VERSINFO", "EUID", "LINENO", "OPTIND", "PATH", "PPID", "SHELLOPTS", "UID"];
 
-/// Prints an option of `env` for each variable that is not among its arguments. It prints names
-/// only, because every user of the machine can read arguments. In POSIX only awk's `ENVIRON` lists
-/// names.
+/// An awk program that prints an option of `env` for each variable that is not among the program's
+/// arguments. It prints names only, because every user of the machine can read arguments. Of the
+/// tools in POSIX, only awk lists names of variables (`ENVIRON`).
 const ALL_BUT: &str =
     r#"BEGIN { for (i = 1; i < ARGC; i++) pass[ARGV[i]]; for (name in ENVIRON) if (!(name in pass)) print "-u" name }"#;
 
@@ -39,7 +40,7 @@ pub(super) fn prefix(environment: &Environment) -> Vec<u8> {
     }
     if environment.only_named {
         passed.sort();
-        // Without awk this must fail, and not let everything pass.
+        // Without awk the command line must fail instead of passing every variable.
         let (awk, passed) = (quote(OsStr::new(ALL_BUT)), quote_all(&passed));
         parts.push([b"env $(awk ", &awk[..], b" ", &passed, b" || echo --awk-failed)"].concat());
     } else if !operands.is_empty() || environment.with(Fate::Dropped).next().is_some() {
@@ -74,8 +75,8 @@ pub(super) fn annotated(environment: &Environment) -> Vec<Annotated> {
     let names = environment.with(fate);
     let names = names.map(|(name, because)| (format!("# {word} {}", shell_quote(name)), format!("env: {because}")));
     let set = environment.set().map(|(name, value, because)| {
-        // The name and the address of commits that come from the host's settings of git are in no
-        // file of the policy, so their values are not printed.
+        // Names and addresses for commits that come from the host's git settings are in no policy
+        // file, so their values are not printed.
         let value = if *because == OF_HOST { String::new() } else { format!(" {}", shell_quote(value)) };
         (format!("# set {}{value}", shell_quote(name)), format!("env: {because}"))
     });

@@ -51,8 +51,8 @@ pub fn print(argv: &Argv, form: PrintForm) -> Vec<u8> {
     }
 }
 
-/// Warns if `form` leaves something out that the sandbox needs. `lines` and `nul` are arguments
-/// alone, and a shell cannot prepare the process that becomes bwrap.
+/// Warns if `form` leaves something out that the sandbox needs. `lines` and `nul` contain only
+/// arguments, and a shell cannot prepare the process that becomes bwrap.
 pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
     let before = [before(argv), supervised(argv)].concat();
     let (what, needs, help) = match form {
@@ -67,12 +67,12 @@ pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
             ("prints shell text, and this needs more", [needs, before].concat(), help.to_owned())
         }
         PrintForm::Shell | PrintForm::Script => {
-            // The script puts placeholders up.
+            // The script itself creates placeholders.
             let made = if form == PrintForm::Shell { made_by_bwrap(argv) } else { Vec::new() };
             let made = counted("a placeholder at", "placeholders at", few(made));
             let help = match (supervised(argv).is_empty(), &made) {
                 (false, _) => "run it with `agent-sandbox -- COMMAND`: a supervisor enforces these limits",
-                (true, Some(_)) => "use `--print-args=script`, which puts them up and removes them",
+                (true, Some(_)) => "use `--print-args=script`, which creates and removes them",
                 (true, None) => {
                     "use `--print-args=json`, which carries everything, or leave out `--no-guard`: the guard does this"
                 }
@@ -120,8 +120,8 @@ fn needs(argv: &Argv) -> Vec<String> {
     needs
 }
 
-/// The placeholders over which something is injected. If one is missing, bwrap makes the mount
-/// point, and no process removes it.
+/// The placeholders at which an injection is mounted. If such a placeholder is missing, bwrap
+/// creates the mount point, and no process removes it.
 fn made_by_bwrap(argv: &Argv) -> Vec<String> {
     let makes = |path: &AbsPath| {
         let mut injections = argv.operations.iter().filter(|operation| operation.purpose == Purpose::Injection);

@@ -2,9 +2,9 @@
 //! a later run could sweep its placeholders.
 //!
 //! A signal that ended the shell would leave the placeholders, so the shell only notes signals.
-//! Ctrl-C reaches the command by itself; POSIX shells run other traps when the command has ended. A
-//! command does not inherit a trap, so it has the dispositions of the caller. The script has no
-//! subshell around all of it, because a signal sent to the shell would not reach the command.
+//! Ctrl-C reaches the command by itself; POSIX shells run other traps when the command has ended.
+//! A command does not inherit a trap, so it has the dispositions of the caller. The script does
+//! not run in a subshell, because a signal sent to the outer shell would not reach the command.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ use super::{environment, quote_all};
 pub(super) fn script(argv: &Argv) -> Vec<u8> {
     let items = placeholder::items(&argv.placeholders);
     let mut out = if items.is_empty() { Vec::new() } else { wait_for_signals() };
-    // As `launch` does it: missing parents are for this user alone, and a failure stops the start.
+    // As in `launch`, only this user can access created parents, and a failure stops the start.
     for directory in &argv.create {
         out.extend([b"(umask 077 && mkdir -p -- ", &quote(directory.as_os_str())[..], b") &&\n"].concat());
     }
@@ -67,12 +67,12 @@ pub(super) fn script(argv: &Argv) -> Vec<u8> {
             documents.extend(format!("{end}\n").bytes());
         }
     }
-    // Placeholders are removed also in a shell that exits at the first failure (`set -e`).
+    // Placeholders are removed even in a shell that exits at the first failure (`set -e`).
     let end: &[u8] = if items.is_empty() { b"\n" } else { NOTE_STATUS };
     out.extend(if binary.is_some() { b"\n" } else { end });
     out.extend(documents);
     if let Some(data) = binary {
-        // Copies standard input outside of the pipeline, in which it is the pipe.
+        // Copies standard input outside of the pipeline. Inside it, descriptor 0 is the pipe.
         out.extend(format!("}}\n}} {}<&0", kept_input(data)).bytes());
         out.extend(end);
     }
@@ -102,8 +102,8 @@ const SIGNALS: [(&str, u8); 4] = [("HUP", 129), ("INT", 130), ("QUIT", 131), ("T
 /// Ends the list of commands that `create_placeholders` begins.
 const NOTE_STATUS: &[u8] = b" && sandbox_status=0 || sandbox_status=$?\n";
 
-/// The beginning of the script. `sandbox_made` counts the placeholders of this script, which alone
-/// are removed.
+/// The beginning of the script. `sandbox_made` counts the placeholders that this script has
+/// created. It removes no others.
 fn wait_for_signals() -> Vec<u8> {
     let mut out = "sandbox_made=0 sandbox_signal=0\n".to_owned();
     for (name, status) in SIGNALS {

@@ -74,7 +74,7 @@ pub(super) fn run(
     let sandbox = Sandbox { residue: Residue::Nothing, supervised: SupervisedLimits::Only(None), ..sandbox };
     let mut attempt = None;
     let mut streams = |prepared: &Prepared| {
-        // An earlier attempt, which could not have a guard, still listens under the same name.
+        // An earlier attempt, in which the guard could not work, still listens on the same socket.
         attempt = None;
         let (running, streams) = Attempt::begin(host, prepared)?;
         attempt = Some(running);
@@ -116,7 +116,7 @@ fn cannot_verify(why: &str) -> Diagnostic {
         .help("`agent-sandbox doctor` says what this machine can do; `--debug` shows what was started")
 }
 
-/// The probe is this executable. With a guard, the sandbox has it at the place of the guard.
+/// The probe is this executable. With a guard, it lies at the guard's path inside the sandbox.
 fn probe_command(compiled: &Compiled) -> Vec<OsString> {
     let on_host = || super::session(None).ok().and_then(|session| session.executable);
     let program = if compiled.guard { None } else { on_host() };

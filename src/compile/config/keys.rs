@@ -6,7 +6,7 @@ use super::{ConfigFile, Env, Filesystem, Git, Limits, PresetDefinition};
 use crate::diagnostic::{listed, nearest};
 use crate::policy::{HardLinks, IfMissing, LimitKind, Sourced};
 
-/// The keys of a table that fills a `T`.
+/// The keys of a TOML table whose values fill a `T`.
 pub(super) type KeyTable<T> = &'static [KeyReader<T>];
 
 pub(super) type KeyReader<T> = (&'static str, fn(&mut Walk<'_>, &'static str, &TomlValue<'_>, &mut T));
@@ -55,7 +55,7 @@ pub(super) const LIMITS: KeyTable<Limits> = &[
 
 pub(super) const GIT: KeyTable<Git> = &[("identity", |walk, key, value, it| it.identity = walk.identity(key, value))];
 
-/// The table form of an identity, while it is read.
+/// The table form of an identity, while the parser fills it.
 #[derive(Default)]
 pub(super) struct IdentityTable {
     pub name: Option<String>,
@@ -75,7 +75,7 @@ pub(super) const PRESET: KeyTable<PresetDefinition> = &[
     ("include", |walk, key, value, it| it.include = walk.preset_names(key, value)),
 ];
 
-/// The table form of an entry, while it is read.
+/// The table form of an entry, while the parser fills it.
 #[derive(Default)]
 pub(super) struct EntryTable {
     pub path: Option<Sourced<String>>,
@@ -91,7 +91,7 @@ const PATH: KeyReader<EntryTable> = ("path", |walk, key, value, it| it.path = wa
 const IF_MISSING: KeyReader<EntryTable> =
     ("if-missing", |walk, key, value, it| it.if_missing = walk.choice_or_default(key, value));
 
-/// An injection, while it is read.
+/// An injection, while the parser fills it.
 #[derive(Default)]
 pub(super) struct InjectTable {
     pub from: Option<Sourced<String>>,
@@ -137,7 +137,7 @@ pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
     if known == names(ENV) && is_variable && !key.is_empty() {
         return format!("to give a variable a value, write `set = {{ {key} = \"…\" }}`");
     }
-    // A right key in the wrong table: in TOML everything after `[filesystem]` belongs to that
+    // The key may belong to another table: in TOML, every key after `[filesystem]` belongs to that
     // table.
     let places = [
         (names(FILESYSTEM), "in `[filesystem]`"),

@@ -95,9 +95,9 @@ pub struct Filesystem {
     /// Paths and globs whose contents are hidden. Default: none besides those of the presets.
     pub exclude: Vec<Entry>,
 
-    /// Files of which the command changes a copy, which is kept for this project. The host's file
-    /// is read-only, and no change of the copy reaches it. Default: none besides those of the
-    /// presets.
+    /// Files that the command changes in a copy only. agent-sandbox keeps the copy for this
+    /// project. The host's file is read-only, and no change of the copy reaches it. Default: none
+    /// besides those of the presets.
     pub private: Vec<Entry>,
 
     /// The `/tmp` that the command sees. Default: `"private"`.
@@ -145,9 +145,8 @@ pub struct Env {
 #[schemars(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Limits {
     /// The time that the command can run: a number with `ms`, `s`, `m`, `h` or `d`, such as
-    /// `"30m"`. Then it gets SIGTERM, 10 seconds later everything inside is killed, and the exit
-    /// code is
-    /// 124. Default: no limit.
+    /// `"30m"`. When the time is over, the command gets SIGTERM, and 10 seconds later everything
+    /// inside is killed. The exit code is 124. Default: no limit.
     #[schemars(schema_with = "schema::time")]
     pub time: Option<Sourced<Limit>>,
 
@@ -163,8 +162,8 @@ pub struct Limits {
     pub file_size: Option<Sourced<Limit>>,
 
     /// The number of bytes that the command can write to standard output and standard error
-    /// together, such as `"10M"`. A command that writes more is ended as by `time`. Not possible on
-    /// a terminal. Default: no limit.
+    /// together, such as `"10M"`. A command that writes more is ended like one that exceeds
+    /// `time`. Not possible on a terminal. Default: no limit.
     #[schemars(schema_with = "schema::size")]
     pub output: Option<Sourced<Limit>>,
 
@@ -174,12 +173,13 @@ pub struct Limits {
     pub tmp: Option<Sourced<Limit>>,
 
     /// The memory that all processes inside can have together, without swap, such as `"4G"`. Needs
-    /// a systemd user manager that controls memory. Default: no limit.
+    /// a cgroup that controls memory, from a systemd user manager or delegated. Default: no limit.
     #[schemars(schema_with = "schema::size")]
     pub memory: Option<Sourced<Limit>>,
 
     /// The number of processors that all processes inside can keep busy together, such as `2.0`.
-    /// Needs a systemd user manager that controls processor time. Default: no limit.
+    /// Needs a cgroup that controls processor time, from a systemd user manager or delegated.
+    /// Default: no limit.
     #[schemars(schema_with = "schema::cpus")]
     pub cpus: Option<Sourced<Limit>>,
 }
@@ -222,7 +222,7 @@ pub struct Git {
     pub identity: Option<Sourced<GitIdentity>>,
 }
 
-// The `/tmp` that the command sees. (The schema of `show` would repeat a documentation comment.)
+// The `/tmp` that the command sees. Not a doc comment, which the schema of `show` would repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -262,8 +262,9 @@ display_as_in_json!(Home, BaseTree);
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "kebab-case", transform = schema::string_or_table)]
 pub struct Entry {
-    /// A path or a glob (`*`, `?`, `[…]`, `{a,b}`, `**`). `~/` is the home; a relative path starts
-    /// at the folder of a project's file, and at the project root in a user's or the system's file.
+    /// A path or a glob (`*`, `?`, `[…]`, `{a,b}`, `**`). `~/` is the home. In a project's file, a
+    /// relative path starts at the file's folder; in a user's or the system's file, it starts at
+    /// the project root.
     // Bytes, because a flag fills this type too, and a path need not be UTF-8.
     #[schemars(schema_with = "schema::path")]
     pub path: OsString,
@@ -282,18 +283,18 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A path and nothing else.
+    /// Makes an entry with the default behaviour for a path.
     pub fn new(path: OsString, origin: Origin) -> Self {
         Self { hard_links: HardLinks::default(), path, if_missing: IfMissing::default(), origin }
     }
 }
 
-/// A content that the command reads at a path instead of the host's file.
+/// Content that the command reads at a path instead of the host's file.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, transform = schema::from_or_text)]
 pub struct InjectEntry {
     /// The file or folder to read. A folder is injected child by child. `~/` is the home; a
-    /// relative path starts where that of a rule does.
+    /// relative path starts at the same folder as in a rule.
     #[schemars(schema_with = "schema::path", default)]
     pub from: Option<OsString>,
 
@@ -301,8 +302,8 @@ pub struct InjectEntry {
     #[schemars(with = "String", default)]
     pub text: Option<String>,
 
-    /// The path at which the command reads it. `~/` is the home; a relative path starts at the
-    /// project. Not a pattern.
+    /// The path at which the command reads the content. `~/` is the home; a relative path starts
+    /// at the project. Not a pattern.
     #[schemars(schema_with = "schema::path")]
     pub to: OsString,
 
@@ -314,10 +315,10 @@ pub struct InjectEntry {
     pub origin: Origin,
 }
 
-/// The list that contains an entry.
+/// The list in which an entry was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleKind {
-    /// The list of this access.
+    /// `rw`, `ro` or `exclude`: the list of this access.
     Plain(Access),
     /// `private`.
     Private,
@@ -339,7 +340,8 @@ pub struct PresetDefinition {
     #[schemars(default)]
     pub exclude: Vec<Entry>,
 
-    /// Files of which the command changes a copy, which is kept for the project. Default: none.
+    /// Files that the command changes in a copy only, which is kept for the project. Default:
+    /// none.
     #[schemars(default)]
     pub private: Vec<Entry>,
 
@@ -347,13 +349,13 @@ pub struct PresetDefinition {
     #[schemars(schema_with = "schema::preset_names", default)]
     pub include: Vec<Sourced<String>>,
 
-    // Where its name was written.
+    // The place where the preset's name was written.
     #[schemars(skip)]
     pub origin: Origin,
 }
 
 impl PresetDefinition {
-    /// The entries, by the access that they give, and whether they make files private.
+    /// The entries of each list, with the kind of the list.
     pub fn by_access(&self) -> [(RuleKind, &[Entry]); 4] {
         let [rw, ro, exclude] = [Access::Rw, Access::Ro, Access::Exclude].map(RuleKind::Plain);
         [(rw, &self.rw), (ro, &self.ro), (exclude, &self.exclude), (RuleKind::Private, &self.private)]

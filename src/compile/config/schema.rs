@@ -102,14 +102,14 @@ pub(super) fn identity(_: &mut SchemaGenerator) -> Schema {
     ] })
 }
 
-/// A text without control characters that has more than blanks.
+/// The regular expression of a text that has no control characters and is not blank.
 const IDENTITY_TEXT: &str = "^[^\\u0000-\\u001f\\u007f]*[^\\u0000-\\u0020\\u007f][^\\u0000-\\u001f\\u007f]*$";
 
 fn strings_like(pattern: &str) -> Schema {
     json_schema!({ "type": "array", "items": { "type": "string", "pattern": pattern } })
 }
 
-/// The schema leaves the bounds of amounts to the parser.
+/// The parser checks the bounds of amounts; the schema does not.
 pub(super) fn time(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": "^0*[1-9][0-9]*(ms|s|m|h|d)$" })
 }
@@ -363,7 +363,7 @@ mod tests {
         "\"a\\n\"",
     ];
 
-    /// Each key with each value in each table, so also everything in the wrong place.
+    /// Each key with each value in each table, including every wrong table.
     fn documents() -> impl Iterator<Item = String> {
         KEYS.iter().flat_map(|key| VALUES.iter().map(move |value| format!("{key} = {value}"))).flat_map(|pair| {
             [
@@ -384,7 +384,8 @@ mod tests {
         })
     }
 
-    /// The `toml` crate turns dates into tables with a name of its own. No key takes a date.
+    /// The `toml` crate turns a date into a table whose key starts with `$__toml`. No key of a
+    /// configuration file accepts a date.
     fn take_dates_out(value: &mut Value) {
         match value {
             Value::Object(members) if members.keys().any(|key| key.starts_with("$__toml")) => *value = Value::Null,
@@ -399,7 +400,7 @@ mod tests {
         let validator = jsonschema::draft7::new(&schema()).expect("the schema is a schema");
         let mut accepted = 0;
         for text in documents() {
-            // `path` twice in one entry: no value at all, so nothing for the schema to judge.
+            // An entry with `path` twice is not TOML, so the schema has no value to judge.
             let Ok(mut value) = toml::from_str::<Value>(&text) else { continue };
             take_dates_out(&mut value);
             let by_schema = validator.is_valid(&value);

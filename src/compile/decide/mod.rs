@@ -16,7 +16,7 @@ use crate::policy::{
 };
 use crate::sys::ablate::{self, Mitigation};
 
-/// The rule that governs a path and, until a deeper decision, all that is below it.
+/// The rule that governs a path and everything below it, up to the next deeper decision.
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// The rule that won.
@@ -24,18 +24,19 @@ pub struct Decision {
     pub access: Access,
     pub kind: FileKind,
     pub mask: Mask,
-    /// The text that the command reads there instead of the host's (SPEC P16).
+    /// The text that the command reads at the path instead of the host's file (SPEC P16).
     pub copy: Option<Arc<[u8]>>,
     pub origin: Origin,
     pub layer: LayerKind,
     pub exactness: Exactness,
-    /// The directories on the way that the rule does not name.
+    /// The directories on the way to the path that the rule does not name (SPEC B13).
     pub unnamed: Option<Box<UnnamedAncestors>>,
-    /// A glob that excludes a path inside an excluded directory that it does not reach (SPEC G3).
+    /// The rule is a glob that excludes the path, and an excluded directory around the path keeps
+    /// the glob from reaching it (SPEC G3).
     pub out_of_reach: bool,
     /// The path must exist when the sandbox starts.
     pub required: bool,
-    /// It shows a socket: it opens something, although it is read-only.
+    /// The rule shows a socket: it opens something, although its access is read-only.
     pub shows_socket: bool,
     /// The command gets a writable copy of this file, as far as that is possible (SPEC Q1).
     pub private: Option<&'static PrivateFile>,
@@ -46,7 +47,7 @@ pub struct Decision {
     pub hard_links: HardLinks,
     /// The placeholder to create first, because the path is missing.
     pub placeholder: Option<Box<Placeholder>>,
-    /// The symlinks through which the rule came here.
+    /// The symlinks through which the rule reached this path.
     pub links: Vec<AbsPath>,
     /// Rules at this path that lost, strongest first.
     pub losers: Vec<Match>,
@@ -57,7 +58,8 @@ pub struct Decision {
 pub struct IgnoredMatch {
     pub found: Match,
     pub why: IgnoreReason,
-    /// Whether the directories on its way are pinned all the same (SPEC B13).
+    /// Whether the directories on the way to the path are pinned although the rule is ignored
+    /// (SPEC B13).
     pub names_way: bool,
 }
 
@@ -69,7 +71,8 @@ pub enum IgnoreReason {
     /// The rule is a `ro` of a built-in preset. The other rules exclude the path, or one of them
     /// shows it in an excluded directory (SPEC P12).
     PresetOnlyTightens,
-    /// A glob that does not reach into the excluded directory around (SPEC G3).
+    /// The rule is a glob, and the path is in an excluded directory that the glob does not reach
+    /// (SPEC G3).
     OutOfReach,
     /// A stronger glob at this path is out of reach, so no weaker rule opens the path either.
     BehindOneOutOfReach,
@@ -107,7 +110,8 @@ impl Decisions {
         self.ignored.iter()
     }
 
-    /// The ignored matches whose way is pinned all the same (SPEC B13).
+    /// The ignored matches for which the directories on the way are pinned nevertheless (SPEC
+    /// B13).
     pub fn pinned_although_ignored(&self) -> impl Iterator<Item = &Match> {
         self.ignored.iter().filter(|ignored| ignored.names_way).map(|ignored| &ignored.found)
     }
@@ -192,7 +196,7 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
     placeholders::settle(&mut decisions, resolution, &layers.state, diagnostics);
     placeholders::settle_injections(&mut decisions, resolution, &layers.state, diagnostics);
     hide_copies_and_reports(&mut decisions, layers);
-    // A rule for a missing path names nothing, unless the path has a placeholder and a decision.
+    // An ignored rule for a missing path pins no directories.
     let is_missing = |path: &AbsPath| resolution.placeholders.binary_search_by(|other| other.path.cmp(path)).is_ok();
     for ignored in &mut decisions.ignored {
         ignored.names_way = ignored.why == IgnoreReason::PresetOnlyTightens && !is_missing(&ignored.found.path);
@@ -216,7 +220,8 @@ fn shows(found: &Match, decisions: &Decisions) -> bool {
     is_hidden && (!found.links.iter().any(can_be_replaced) || ablate::is_off(Mitigation::LinkChecks))
 }
 
-/// Whether a rule that only tightens is stricter than `decisions`, which hold no such rule.
+/// Whether a rule that only tightens is stricter than `decisions`. No rule of that kind has a part
+/// in `decisions`.
 fn tightens(found: &Match, decisions: &Decisions) -> bool {
     let came_through_link = !found.links.is_empty();
     !(came_through_link && ablate::is_off(Mitigation::ExcludeThroughLink))
@@ -285,8 +290,8 @@ fn settle(matches: &[&Match]) -> Decisions {
         }
         let is_equal = |other: &&Candidate| other.precedence() == winner.precedence() && other.may_win();
         let equal = losers.iter().take_while(is_equal).chain([winner]);
-        // A glob that is out of reach names no directory on the way (SPEC B13): the walk finds its
-        // match only if something beside the match is re-opened.
+        // A glob that is out of reach names no directory on the way (SPEC B13). The walk finds its
+        // match only if another path in the same excluded directory is re-opened.
         let mut reaching = equal.filter(|candidate| candidate.counts).map(|candidate| candidate.found).peekable();
         let out_of_reach = reaching.peek().is_none();
         let unnamed = unnamed_by_all(reaching);
@@ -313,10 +318,11 @@ fn silences_presets(candidates: &[Candidate], around: Option<(&AbsPath, &Decisio
     }
 }
 
-/// A rule at a path where none has won yet.
+/// A rule that may win at a path.
 struct Candidate<'m> {
     found: &'m Match,
-    /// Whether it is in reach (SPEC G3). A rule that only tightens was checked where its link lies.
+    /// Whether the rule is in reach (SPEC G3). A rule that only tightens was already checked at
+    /// its link.
     counts: bool,
 }
 
@@ -324,7 +330,7 @@ impl<'m> Candidate<'m> {
     /// `around` is the nearest of `decisions` above the path of `found`.
     fn new(found: &'m Match, around: Option<(&AbsPath, &Decision)>, decisions: &PathMap<Decision>) -> Self {
         let is_checked = found.only_tightens() || found.alias_of.is_some() || found.exactness != Exactness::Glob;
-        // A rule that came through a link may have been matched anywhere.
+        // A rule that came through a link may have matched another path.
         let is_here = found.matched == found.path;
         let around = || if is_here { around } else { decisions.nearest_above(&found.matched) };
         Self { found, counts: is_checked || reaches(&found.fixed_prefix, around()) }
@@ -360,8 +366,8 @@ fn in_reach(candidate: &Match, decisions: &Decisions) -> bool {
     candidate.exactness != Exactness::Glob || decisions.reaches(&candidate.fixed_prefix, &candidate.matched)
 }
 
-/// The directories that none of several equally strong rules names. Which of the equally strong
-/// rules is called the winner depends on their spelling alone.
+/// The directories that none of the equally strong rules names. All these rules count, because
+/// only their spelling decides which one is called the winner.
 fn unnamed_by_all<'m>(mut found: impl Iterator<Item = &'m Match>) -> Option<Box<UnnamedAncestors>> {
     let first = found.next()?.unnamed.clone()?;
     found.try_fold(first, |unnamed, found| Some(Box::new(unnamed.and(found.unnamed.as_ref()?))))
@@ -372,7 +378,7 @@ fn won(winner: &Match, losers: &[&Match], unnamed: Option<Box<UnnamedAncestors>>
     // Where equal rules differ, the order in which they were written must not matter.
     let equal = losers.iter().filter(|found| found.rule.precedence(found.exactness) == rank).chain([&winner]);
     let hard_links = equal.clone().map(|found| found.rule.hard_links).max().unwrap_or_default();
-    // A plain `ro` of the same rank is stricter.
+    // A plain `ro` of the same rank is stricter than `private`.
     let is_private = winner.alias_of.is_none() && equal.clone().all(|found| found.rule.private.is_some());
     // A rule that hides all of the file is stricter, even with a lower rank.
     let hides_all = |found: &&&Match| found.rule.access == Access::Exclude && found.copy.is_none();
@@ -393,7 +399,7 @@ fn won(winner: &Match, losers: &[&Match], unnamed: Option<Box<UnnamedAncestors>>
         exactness: winner.exactness,
         unnamed,
         out_of_reach: false,
-        // Any rule here may demand that the path exists, also one that lost.
+        // Any rule here may demand that the path exists, even one that lost.
         required: losers.iter().chain([&winner]).any(|found| found.rule.if_missing == IfMissing::Error),
         shows_socket: winner.rule.shows_socket,
         private: winner.rule.private.filter(|_| is_private),
@@ -406,8 +412,8 @@ fn won(winner: &Match, losers: &[&Match], unnamed: Option<Box<UnnamedAncestors>>
     }
 }
 
-/// SPEC D6: our own files are at least read-only. This is no rule, because a rule could lose, or
-/// could re-open a path in an excluded folder.
+/// SPEC D6: makes our own files at least read-only. This is not a rule, because a rule could lose,
+/// or could re-open a path in an excluded folder.
 fn protect_own_files<'o>(
     decisions: &mut Decisions,
     own: impl Iterator<Item = &'o OwnFile>,

@@ -1,9 +1,9 @@
 //! Selects the variables that the command gets. OWNS the precedence among their entries (SPEC
 //! section 10); pure.
 //!
-//! bwrap is started with these and no others (SPEC E1): `/proc/1/environ` inside shows the
-//! environment that bwrap was started with, and `--setenv` would show the values in its command
-//! line, which every user of the machine can read.
+//! agent-sandbox starts bwrap with these variables and no others (SPEC E1), because
+//! `/proc/1/environ` inside shows the environment of bwrap. `--setenv` would show the values in
+//! bwrap's command line, which every user of the machine can read.
 
 mod defaults;
 
@@ -52,12 +52,12 @@ pub enum Fate {
     /// The variable keeps the caller's value.
     Passed,
     Dropped,
-    /// The variable has a value of the policy.
+    /// The policy gives the variable its value.
     Set,
 }
 
 impl Environment {
-    /// A variable that the command has, set to something.
+    /// The value of a variable of the command. `None` if it is unset or empty.
     pub fn var(&self, name: &str) -> Option<&OsStr> {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
@@ -68,7 +68,7 @@ impl Environment {
         of_it.map(|(name, outcome)| (name.as_os_str(), &outcome.because))
     }
 
-    /// The variables that have a value of the policy, sorted.
+    /// The variables to which the policy gives a value, sorted.
     pub fn set(&self) -> impl Iterator<Item = (&OsStr, &OsStr, &Origin)> {
         let value = |name: &OsStr| self.variables.get(name).map(OsString::as_os_str);
         self.with(Fate::Set).filter_map(move |(name, origin)| Some((name, value(name)?, origin)))
@@ -102,7 +102,7 @@ pub fn filter(
     let mut env_layers = vec![EnvLayer::of_presets(policy), EnvLayer::built_in(session, policy, plan)];
     for layer in &layers.layers {
         // Files above the root share the layer of the project's own file (SPEC L4), so their
-        // `unset` entries hold.
+        // `unset` entries still apply.
         match env_layers.last_mut() {
             Some(last) if last.kind == layer.kind => last.add(layer, diagnostics),
             _ => {
@@ -166,7 +166,7 @@ struct EnvLayer<'a> {
     /// unset.
     words: Vec<(&'static str, Origin)>,
     pass: Vec<(NamePattern, Origin)>,
-    /// Names that `unset` does not mean, although it matches them.
+    /// Names that `unset` matches but does not drop.
     kept: Vec<&'static str>,
 }
 
@@ -175,9 +175,10 @@ impl<'a> EnvLayer<'a> {
         Self { kind, set: BTreeMap::new(), unset: Vec::new(), words: Vec::new(), pass: Vec::new(), kept: Vec::new() }
     }
 
-    /// Names that look like credentials, which `@secrets` drops, except those that `@agents` keeps
-    /// (SPEC E11). Kept names pass as all others do: with `inherit = false` they need a `pass`. A
-    /// preset that only a file above the root names keeps nothing (SPEC L4).
+    /// The entries of built-in presets (SPEC E11): `@secrets` drops names that look like
+    /// credentials, except the names that `@agents` keeps. A kept name passes like any other name:
+    /// with `inherit = false` it needs a `pass`. A preset that only a file above the root names
+    /// keeps nothing (SPEC L4).
     fn of_presets(policy: &Policy) -> Self {
         let mut layer = Self::empty(LayerKind::Preset);
         for preset in policy.presets.keys().filter_map(|name| builtin::get(name)) {
@@ -189,12 +190,12 @@ impl<'a> EnvLayer<'a> {
                     VariableEffect::DropWord => layer
                         .words
                         .extend(group.names.iter().filter_map(|name| Some((name.strip_prefix("*_")?, origin(name))))),
-                    // A test checks that all of them can be parsed.
+                    // A test checks that all these names are valid patterns.
                     VariableEffect::Drop => layer
                         .unset
                         .extend(group.names.iter().filter_map(|name| Some((built_in_pattern(name)?, origin(name))))),
                     VariableEffect::Keep if opens => layer.kept.extend(group.names),
-                    // `plan.variables` has the variables that are set.
+                    // `built_in` reads the variables that presets set from `plan.variables`.
                     VariableEffect::Keep | VariableEffect::Set { .. } => {}
                 }
             }
@@ -211,7 +212,7 @@ impl<'a> EnvLayer<'a> {
         let patterns = |defaults: &'static [defaults::Default]| -> Vec<(NamePattern, Origin)> {
             let in_force = defaults.iter().filter(|default| applies(default.when));
             let each = in_force.flat_map(|default| default.names.iter().map(|name| (*name, default.why)));
-            // A test checks that all of them can be parsed.
+            // A test checks that all these names are valid patterns.
             each.filter_map(|(name, why)| Some((built_in_pattern(name)?, Origin::BuiltIn(why)))).collect()
         };
         let (unset, pass) = (patterns(defaults::UNSET), patterns(defaults::PASS));

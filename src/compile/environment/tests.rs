@@ -15,7 +15,7 @@ const SYSTEM: LayerKind = LayerKind::System;
 const USER: LayerKind = LayerKind::User;
 const PROJECT: LayerKind = LayerKind::Project;
 
-/// The first of two texts on the project layer is that of a file above the root.
+/// Of two texts on the project layer, the first is that of a file above the root.
 fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Environment, Diagnostics) {
     let mut diagnostics = Diagnostics::default();
     let root = AbsPath::root().join("home/u/proj");
@@ -263,7 +263,7 @@ fn names_that_look_like_credentials_are_dropped_but_for_those_of_agents() {
     assert_eq!(kept.iter().filter(|name| is_there(&environment, name)).count(), kept.len());
     let (environment, _) = filtered(&[(USER, "pass = ['GITHUB_TOKEN']")], &caller, false);
     assert_eq!(environment.var("GITHUB_TOKEN"), Some(OsStr::new("x")));
-    // A strict user names the variables that pass.
+    // With `inherit = false`, a kept variable passes only if an entry names it.
     let (environment, _) = filtered(&[(USER, "inherit = false")], &caller, false);
     assert_eq!(environment.var("ANTHROPIC_API_KEY"), None);
 }
@@ -288,8 +288,8 @@ fn every_name_of_a_preset_is_a_valid_pattern_and_cheap() {
     }
 }
 
-/// The first of two texts on the project layer is that of a file above the root, which cannot pass
-/// a variable that the user removed.
+/// Of two texts on the project layer, the first is that of a file above the root. Such a file
+/// cannot pass a variable that the user removed.
 #[test]
 fn a_file_above_the_root_keeps_no_variable() {
     let above = "inherit = true\n[filesystem]\npresets = ['@agents']";

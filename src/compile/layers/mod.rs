@@ -1,5 +1,4 @@
-//! Discovery: which project this is, which configuration files exist, and the order in which they
-//! count.
+//! Discovery: the project of this run, the configuration files that exist, and their order.
 //!
 //! OWNS the layer order, the search for the project root (SPEC L1–L6), and the list of our own
 //! files that no rule can open (SPEC D6).
@@ -40,7 +39,7 @@ pub struct Project {
     pub password_home: Option<AbsPath>,
     pub root: AbsPath,
     /// The outermost folder that the search for the root would accept. Protections start here: a
-    /// command can plant a marker in a subfolder, but cannot remove this one.
+    /// command can plant a marker in a subfolder, but cannot remove the marker of this folder.
     pub outermost: AbsPath,
     pub repository: Option<git::Repository>,
     /// `.git` in the root if it is a file that points elsewhere. git obeys it and never writes it.
@@ -73,7 +72,7 @@ pub struct Layer {
     /// (SPEC T1).
     pub needs_trust: bool,
     pub file: Option<AbsPath>,
-    /// The content of that file, to the byte.
+    /// The exact content of that file.
     pub source: Option<Arc<Source>>,
 }
 
@@ -85,11 +84,12 @@ pub struct OwnFile {
     pub kind: FileKind,
     /// The symlinks on the way to it.
     pub links: Vec<AbsPath>,
-    /// The number of its names, if it is a file.
+    /// The number of hard links to it, if it is a file.
     pub names: u64,
     /// Its role for agent-sandbox.
     pub why: &'static str,
-    /// Nothing is there yet: if the command could create it, we do so first (SPEC D6).
+    /// The path does not exist yet. If the command could create it, agent-sandbox creates it first
+    /// (SPEC D6).
     pub is_missing: bool,
 }
 
@@ -113,7 +113,7 @@ pub struct Layers {
     pub own_files: Vec<OwnFile>,
     /// The configuration files that do not exist.
     pub absent: Vec<AbsPath>,
-    /// The folder of our own records. Holds no symlinks; may not exist.
+    /// The folder of our own records, which may not exist. Its path contains no symlinks.
     pub state: AbsPath,
     /// The folder with the copies of private files exists.
     pub has_private: bool,
@@ -140,7 +140,7 @@ impl Layers {
         self.state.child(Self::PRIVATE).child(sha256(self.project.root.bytes()))
     }
 
-    /// The part of this project's folder that the command sees and writes.
+    /// The part of this project's private folder that the command sees and writes.
     pub fn private_copies(&self) -> AbsPath {
         self.private_folder().child("copies")
     }
@@ -167,7 +167,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
         .chain(git_nested.found.iter().flat_map(|nested| nested.repositories(host)))
         .collect();
     let dot_git = search.root.child(".git");
-    // A link to a directory is a repository like any other.
+    // A `.git` that is a symlink to a directory is an ordinary repository, and no pointer.
     let is_pointer = |found: Resolved| found.links.is_empty() && found.kind == Some(FileKind::File);
     let project = Project {
         git_pointer: host.resolve(dot_git.as_path()).is_ok_and(is_pointer).then_some(dot_git),
@@ -268,14 +268,14 @@ fn home(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
         .help("set HOME to your home: rules that start with `~` would otherwise protect nothing"))
 }
 
-/// The home that the password file names for this user, if it is another one that the user can
-/// search. Programs that look up this home keep secrets there, too, even if `$HOME` is another
+/// The home that the password file names for this user, if it differs from `$HOME` and the user
+/// can search it. Programs that look up this home keep secrets there, even if `$HOME` is another
 /// folder.
 fn password_home(host: &Host, session: &Session, home: &AbsPath) -> Option<AbsPath> {
     let uid = |field: &[u8]| std::str::from_utf8(field).ok()?.parse::<u32>().ok();
     let named = passwd::home_of(host, |fields| uid(fields[2]) == Some(session.uid))?;
     let found = host.resolve(named.as_path()).ok().filter(|found| found.kind == Some(FileKind::Directory))?;
-    // A rule for a path that cannot be looked at would be an error.
+    // A rule for a path in a folder that the user cannot search would be an error.
     let is_searchable = host.resolve(found.path.child("any").as_path()).is_ok();
     (found.path != *home && !found.path.is_root() && is_searchable).then_some(found.path)
 }
@@ -338,7 +338,8 @@ impl LayerReader<'_> {
 
     /// Reads the file named with `--config`, which must exist.
     fn read_requested(&mut self, path: &Path, cwd: &AbsPath) {
-        // Resolves by component, because `link/../x` is not `x`. The read reports an error.
+        // Resolves by component, because `link/../x` is not `x`. If this fails, `read` below
+        // reports the error.
         let resolved = self.host.resolve(&cwd.as_path().join(path));
         let (file, links) =
             resolved.map_or_else(|_| (cwd.join(path), Vec::new()), |resolved| (resolved.path, resolved.links));
@@ -378,8 +379,8 @@ impl LayerReader<'_> {
         }
     }
 
-    /// The state folder is ours before it exists, too: a command that creates it first could write
-    /// our records. Returns the resolved path.
+    /// Protects the state folder even before it exists: a command that creates it first could
+    /// write our records. Returns the resolved path.
     fn protect_state(&mut self, state: AbsPath) -> AbsPath {
         let Some(found) = self.resolve(&state) else { return state };
         let path = found.path.clone();
@@ -410,7 +411,8 @@ fn command_line(request: &Request, cwd: &AbsPath, diagnostics: &mut Diagnostics)
     config.filesystem.base = request.base.map(|base| flag_setting("--base", base, base.to_string()));
     let limits = request.limits.iter().map(|limit| {
         let origin = Origin::Flag { flag: "--limit", value: limit.to_string().into() };
-        // The command line has checked it, and a program that embeds this library has not.
+        // The command line has already checked the limit, but a program that embeds this library
+        // may not have.
         if let Err(error) = limit.check() {
             diagnostics.push(Diagnostic::new(Code::InvalidValue, error.to_string()).at(&origin).help(error.help()));
         }

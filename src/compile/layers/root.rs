@@ -59,8 +59,8 @@ fn has_marker(
 }
 
 /// Whether the file or folder at `marker` looks like a placeholder: an empty file, or a folder
-/// without `HEAD`. Reading the journals of all runs is expensive, and a folder that `git init` has
-/// filled is a repository, even if the command made it.
+/// without `HEAD`. This cheap check comes first, because `stands` reads the journals of all runs.
+/// A folder that `git init` has filled is a repository, even if the command made it.
 fn looks_like_placeholder(host: &Host, marker: &AbsPath) -> bool {
     let is_folder = matches!(host.kind(marker), Ok(Some(FileKind::Directory)));
     host.is_empty_file(marker) || is_folder && matches!(host.exists(&marker.child("HEAD")), Ok(false))

@@ -4,7 +4,7 @@ use super::Project;
 use crate::policy::AbsPath;
 
 impl Project {
-    /// A folder without a repository.
+    /// A project in a folder without a repository.
     pub(crate) fn plain(root: &AbsPath, home: AbsPath) -> Self {
         let (cwd, outermost, root) = (root.clone(), root.clone(), root.clone());
         let (git_named, git_nested, agent_programs) = Default::default();

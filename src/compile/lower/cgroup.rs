@@ -89,8 +89,9 @@ fn scope_args(limits: &[Limit]) -> Vec<String> {
     args
 }
 
-/// A script that makes a cgroup in the folder `$1` with the program `$0`, sets its limits, enters it
-/// and executes the other arguments. A kernel that does not count swap has no `memory.swap.max`.
+/// A script that makes a cgroup in the folder `$1` with the program `$0`, sets its limits, enters
+/// it and executes the other arguments. A kernel that does not count swap has no
+/// `memory.swap.max`.
 fn delegated_script(limits: &[Limit]) -> String {
     let mut steps = vec![format!("c=$1/{CGROUP_PREFIX}$$"), "shift".to_owned(), "\"$0\" \"$c\"".to_owned()];
     for limit in limits {

@@ -8,7 +8,7 @@ use crate::policy::Origin;
 
 use super::{Argv, Operation};
 
-/// bwrap gives up beyond this number (`MAX_ARGS`). It does not count its own name.
+/// bwrap fails with more arguments than this (`MAX_ARGS`). It does not count its own name.
 pub const MAX_WORDS: usize = 9000;
 
 impl Argv {
@@ -25,9 +25,9 @@ impl Argv {
     }
 }
 
-/// Names the rules that cost most, if bwrap cannot take all arguments.
+/// Refuses a policy with more arguments than bwrap accepts, and names the most expensive rules.
 pub(super) fn refuse_too_many(argv: &Argv, diagnostics: &mut Diagnostics) {
-    // The guard can get a long command in another way.
+    // The guard can read a long command from the run sheet instead.
     let words = if argv.guard.is_some() { argv.args_without_command() } else { argv.words() };
     let count = words.len() - 1;
     if count <= MAX_WORDS {
@@ -40,8 +40,8 @@ pub(super) fn refuse_too_many(argv: &Argv, diagnostics: &mut Diagnostics) {
     diagnostics.push(Diagnostic::new(Code::TooManyWords, message).help(help));
 }
 
-/// The three rules with the most arguments. Where every rule has one mount, the files that hold
-/// the rules.
+/// The three rules with the most arguments. If every rule needs only few, the three files whose
+/// rules have the most.
 fn most_expensive(operations: &[Operation]) -> Vec<String> {
     let of_rules =
         || operations.iter().filter(|operation| matches!(operation.purpose, Purpose::Rule(_) | Purpose::Injection));

@@ -31,7 +31,8 @@ pub const DISABLE_USERNS: &str = "--disable-userns";
 /// The size of a tmpfs (bubblewrap 0.7).
 pub const SIZE: &str = "--size";
 
-/// The first file descriptor after those of a run (`guard_plan`).
+/// The first file descriptor after those of the run sheet and the supervisor's socket
+/// (`guard_plan`).
 const FIRST_DESCRIPTOR: i32 = REPORT + 1;
 
 /// The arguments of one step, and why they are there.
@@ -43,7 +44,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// The reason, for people.
+    /// The reason as text for the user.
     pub fn why(&self) -> String {
         self.purpose.explained(&self.because)
     }
@@ -63,7 +64,7 @@ pub struct Guard {
     pub limits: Vec<(Limit, Origin)>,
 }
 
-/// The whole command. The printed form is the executed one.
+/// The whole command line. agent-sandbox executes exactly the form that it prints.
 #[derive(Clone, Debug)]
 pub struct Argv {
     pub program: AbsPath,
@@ -77,18 +78,19 @@ pub struct Argv {
     /// The command's environment. bwrap is started with it and with nothing else, because
     /// `/proc/1/environ` shows bwrap's environment inside.
     pub environment: Environment,
-    /// They must be on the host before bwrap starts, and are removed after it has ended.
+    /// Files and directories that must exist on the host before bwrap starts. They are removed
+    /// after bwrap has ended.
     pub placeholders: Vec<Placeholder>,
     /// Files of ours in the state folder that the arguments bind.
     pub files: Vec<MountFile>,
-    /// File descriptors that must be open on these contents: where there is no state folder, and
-    /// for `--seccomp`. Each content has a descriptor of its own, because bwrap closes a descriptor
-    /// after its first use.
+    /// Contents that bwrap reads from open file descriptors: the mounted contents if there is no
+    /// state folder, and the filter of `--seccomp`. Each content has a descriptor of its own,
+    /// because bwrap closes a descriptor after its first use.
     pub data: Vec<Data>,
     pub dropped: Vec<RedundantRule>,
     pub pre_exec: PreExec,
-    /// The limits that the supervisor enforces, and where each was written. A pasted command has no
-    /// supervisor.
+    /// The limits that the supervisor enforces, and where each was written. A printed command that
+    /// a user pastes into a shell has no supervisor.
     pub supervised: Vec<(Limit, Origin)>,
     /// The size of the private `/tmp`, if it has one.
     pub tmp_size: Option<u64>,
@@ -116,7 +118,8 @@ pub enum MountContent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MountFiles {
     In(AbsPath),
-    /// File descriptors, because no such folder can be written. Hidden files then show `/dev/null`.
+    /// File descriptors, because the state folder cannot be written. Hidden files then show
+    /// `/dev/null`.
     Descriptors,
 }
 
@@ -128,8 +131,8 @@ const MASKED: &str = "masked";
 pub struct PreExec {
     /// Landlock keeps signals and abstract sockets inside. With a guard, the guard does this.
     pub scope: bool,
-    /// Mounts that the host makes later do not appear inside. Only root can do this here; a guard
-    /// can do it for every user.
+    /// Mounts that the host makes later do not appear inside. In this process only root can
+    /// arrange that; the guard can do it for every user.
     pub private_mounts: bool,
 }
 
@@ -157,7 +160,7 @@ impl Argv {
         by_others.chain(self.tmp_size.map(Limit::tmp))
     }
 
-    /// The arguments that bwrap executes.
+    /// The arguments of the program that bwrap starts: the guard, or the command itself.
     pub fn inside(&self) -> Vec<OsString> {
         let args = |guard: &Guard| {
             let limits = guard.limits.iter().flat_map(|(limit, _)| [LIMIT.to_owned(), limit.to_string()]);
@@ -181,7 +184,7 @@ pub struct Machine {
     pub mount_files: MountFiles,
     /// bwrap takes [`SIZE`]. Without it the default size of `/tmp` is left out.
     pub takes_size: bool,
-    /// Known where the policy has a limit that needs it.
+    /// `None` unless the policy has a limit that needs a cgroup.
     pub cgroup: Option<CgroupSource>,
 }
 
@@ -321,8 +324,8 @@ fn instead_of_guard(compiled: &Compiled, machine: &Machine, data: &mut Vec<Data>
     operations
 }
 
-/// The parts of `/proc` that must be read-only. In all of them root, even without capabilities,
-/// could change the kernel's settings. An ordinary user could only change the limit of namespaces,
+/// The parts of `/proc` that must be read-only. Root, even without capabilities, could change the
+/// kernel's settings in all of them. An ordinary user could only change the limit of namespaces,
 /// below `/proc/sys`.
 fn read_only_in_proc(as_root: bool) -> Vec<AbsPath> {
     let root_too = ["bus", "fs", "irq", "sysrq-trigger"];
@@ -354,7 +357,8 @@ impl<'a> Spelling<'a> {
         Self { compiled, from, guard, tmp_size, files: Vec::new(), data: Vec::new() }
     }
 
-    /// One operation for each mount of bwrap. A mask that is sealed at once is one operation.
+    /// Makes one operation for each mount of bwrap. A mask and the read-only remount that directly
+    /// follows it are one operation.
     fn operations<'p>(&mut self, mounts: &[&'p PlannedMount]) -> Vec<(&'p PlannedMount, Operation)> {
         let mut operations: Vec<(&PlannedMount, Operation)> = Vec::new();
         for planned in mounts.iter().filter(|planned| planned.mount != Mount::OwnRoot) {
@@ -417,8 +421,9 @@ impl<'a> Spelling<'a> {
         }
     }
 
-    /// The arguments of a bind. The bind is strict (bwrap fails if the source is missing) for
-    /// `Refuse`, and without a guard also for `Notice`: a guard would notice the missing mount.
+    /// The arguments of a bind. bwrap fails if the source of a strict bind is missing. `Refuse` is
+    /// always strict. `Notice` is strict only without a guard, because a guard notices the missing
+    /// mount.
     fn bind(&self, flag: &str, source: &AbsPath, path: &AbsPath, on_missing: OnMissingSource) -> Vec<OsString> {
         let is_strict = match on_missing {
             OnMissingSource::Refuse => true,

@@ -1,5 +1,5 @@
 //! The places of the sandbox's own that the settings `home` and `base` ask for, and the files of
-//! the host that show in them without a rule (SPEC section 25).
+//! the host that are visible in them without a rule (SPEC section 25).
 
 pub mod programs;
 
@@ -77,13 +77,13 @@ fn programs<'a>(homes: &'a [&AbsPath], session: &'a Session) -> impl Iterator<It
     on_path.chain(known).filter(move |(path, _)| in_home(path)).map(|(path, origin)| shown(path, origin))
 }
 
-/// An empty folder in the place of the host's.
+/// The rule that puts an empty folder in the place of the host's.
 fn own_place(path: AbsPath, origin: &Origin) -> Rule {
     let refinements = Refinements { mask: Mask::OwnPlace, ..Refinements::default() };
     Rule { refinements: Arc::new(refinements), ..Rule::exact(Access::Exclude, path, LayerKind::Base, origin.clone()) }
 }
 
-/// Shows a path of the host in a place of the sandbox's own, and nowhere else.
+/// The rule that shows a path of the host in a place of the sandbox's own, and nowhere else.
 fn shown(path: AbsPath, origin: Origin) -> Rule {
     let refinements = Refinements { only_shows: true, ..Refinements::default() };
     Rule { refinements: Arc::new(refinements), ..Rule::exact(Access::Ro, path, LayerKind::Base, origin) }

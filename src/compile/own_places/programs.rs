@@ -1,5 +1,5 @@
 //! Folders of the home, besides those of PATH, in which programs keep files that they need to run.
-//! They show in a private home, read-only unless a preset opens them.
+//! They are visible in a private home, read-only unless a preset opens them.
 
 /// The folders of one program.
 pub struct Program {

@@ -43,7 +43,8 @@ pub(crate) fn find_names(path: &AbsPath) -> String {
 
 fn is_exposed(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {
     let has_others = decision.kind == FileKind::File && decision.names > 1;
-    // The rule itself is reported; an alias is the same file under another mount.
+    // An alias is the same file under another mount. Only the rule itself is reported, not its
+    // alias.
     let is_alias = matches!(decision.origin, Origin::Alias { .. });
     let narrows = || match decision.access {
         Access::Exclude => true,

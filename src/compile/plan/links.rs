@@ -1,4 +1,4 @@
-//! Files that a command inside could replace: symlinks, by which it would choose the meaning of a
+//! Files that a command inside could replace: symlinks, with which it would choose the path of a
 //! rule at the next start, and our own executable.
 
 use crate::compile::decide::{Decision, Decisions};
@@ -9,9 +9,10 @@ use crate::sys::ablate::{self, Mitigation};
 
 use super::{Plan, View};
 
-/// SPEC G8: refuses to open a path through a symlink in a writable place, and to rely on one for
-/// our own files. Warns of a protection that a user wrote and that depends on such a link. `lint`
-/// reports those of presets, which name many paths that are links on some machines only.
+/// SPEC G8: refuses to open a path through a symlink in a writable place, and refuses such a
+/// symlink on the way to our own files. Warns if a protection that a user wrote depends on such a
+/// symlink. `lint` reports the protections of presets, because presets name many paths that are
+/// symlinks on some machines only.
 pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnostics: &mut Diagnostics) {
     if ablate::is_off(Mitigation::LinkChecks) {
         return;
@@ -43,7 +44,8 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
     }
 }
 
-/// Whether the user named the path. Presets and patterns meet many links of other people.
+/// Whether the user named the path. Presets and patterns match many symlinks that other people
+/// made.
 fn is_reported_at_once(decision: &Decision) -> bool {
     decision.exactness == Exactness::Exact && decision.layer != LayerKind::Preset
 }
@@ -65,8 +67,8 @@ fn hangs_on_link(path: &AbsPath, link: &AbsPath, decision: &Decision) -> Diagnos
     Diagnostic::new(Code::ReplaceableLink, message).at(&decision.origin).help(help)
 }
 
-/// Whether `decision` opens a path that another rule hides, through a symlink. A sandbox with
-/// another policy may have written the link.
+/// Whether `decision` opens, through a symlink, a path that another rule hides. A command in a
+/// sandbox with another policy may have made the symlink.
 fn reopens_through_link(path: &AbsPath, decision: &Decision, decisions: &Decisions) -> bool {
     let hidden_here = decision.losers.iter().any(|loser| loser.rule.access == Access::Exclude);
     let hides = |around: &Decision| around.access == Access::Exclude && !around.is_own_place();
@@ -89,7 +91,8 @@ pub(super) fn writable_link<'l>(plan: &Plan, links: &'l [AbsPath]) -> Option<&'l
     links.iter().find(|link| plan.view_around(link) == View::HostRw)
 }
 
-/// SPEC W5: `decide` makes the file read-only, but the command can write its folder.
+/// SPEC W5: warns if a rule lets the command write the folder of our executable. `decide` makes
+/// only the file read-only.
 pub fn check_executable(decisions: &Decisions, executable: Option<&AbsPath>, diagnostics: &mut Diagnostics) {
     let is_protected =
         |path: &&AbsPath| decisions.get(path).is_some_and(|it| it.origin == Origin::BuiltIn(OwnFile::EXECUTABLE));

@@ -53,20 +53,21 @@ pub struct Plan {
     pub variables: Vec<PresetVariable>,
     /// The private files: the guard mounts a link over each.
     pub links: Vec<PlannedLink>,
-    /// The largest number of masks and read-only binds, and of pins, in bwrap's arguments.
+    /// bwrap's arguments contain at most this many masks and read-only binds, and at most this
+    /// many pins.
     pub most_in_argv: usize,
     views: PathMap<View>,
 }
 
 impl Plan {
-    /// The view of the command at `path`, which holds no symlinks.
-    /// Whether the command can follow the symlink of the host at `path`, which may have been made
-    /// again in a place of the sandbox's own.
+    /// Whether the command can follow the symlink of the host at `path`. In a place of the
+    /// sandbox's own, the plan may make the symlink again.
     pub fn shows_link(&self, path: &AbsPath) -> bool {
         let is_made = |planned: &PlannedMount| planned.path == *path && matches!(planned.mount, Mount::Symlink { .. });
         self.view(path).shows_host() || self.mounts.iter().any(is_made)
     }
 
+    /// The view of the command at `path`, which contains no symlinks.
     pub fn view(&self, path: &AbsPath) -> View {
         view::at(&self.views, path)
     }
@@ -85,7 +86,7 @@ impl Plan {
 /// The input of a plan besides the decisions.
 pub struct Base<'a> {
     pub uid: u32,
-    /// Our own executable, where a guard is used.
+    /// Our own executable, if a guard is used.
     pub guard: Option<&'a AbsPath>,
     pub runtime: &'a Runtime,
     pub own_files: &'a [OwnFile],
@@ -93,7 +94,7 @@ pub struct Base<'a> {
     pub second_places: &'a [SecondPlace],
     pub links: &'a [ShownLink],
     pub variables: Vec<PresetVariable>,
-    /// `None` where private files are read-only.
+    /// `None` if private files are read-only.
     pub private: Option<PrivateFolder>,
 }
 
@@ -162,7 +163,7 @@ struct Planner<'a> {
     /// mount below them.
     open: Vec<OpenMask>,
     optimize: bool,
-    /// `None` where private files are read-only.
+    /// `None` if private files are read-only.
     private: Option<&'a PrivateFolder>,
 }
 
@@ -178,7 +179,7 @@ struct OpenMask {
 /// The mode of a directory in which only the mount points can be reached.
 const SEARCH_ONLY: u32 = 0o111;
 const CLOSED: u32 = 0o000;
-/// Open to the command alone.
+/// Accessible to the command's user alone.
 const OWN: u32 = 0o700;
 
 impl Planner<'_> {
@@ -186,13 +187,13 @@ impl Planner<'_> {
         self.mounts.push(PlannedMount { path, mount, purpose: Purpose::Base, because: Origin::BuiltIn(why) });
     }
 
-    /// A part of the base that shows something of its own from `path` downwards.
+    /// Adds a mount of the base that changes the view from `path` downwards.
     fn always_at(&mut self, path: AbsPath, view: View, mount: Mount, why: &'static str) {
         self.always(path.clone(), mount, why);
         self.views.cover(path, view);
     }
 
-    /// A part of a place of the sandbox's own that a setting asks for.
+    /// Adds a mount for a place of the sandbox's own that a setting asks for.
     fn own(&mut self, path: &AbsPath, mount: Mount, because: &Origin) {
         let is_place = matches!(mount, Mount::OwnRoot | Mount::Tmpfs { .. });
         let because = because.clone();
@@ -203,8 +204,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Symlinks of the host that lead to something that shows, and that lie in a place of the
-    /// sandbox's own.
+    /// Makes again the host's symlinks that lie in a place of the sandbox's own and lead to a path
+    /// that the command sees.
     fn links_to_shown(&mut self, links: &[ShownLink]) {
         let mut made = BTreeSet::new();
         for ShownLink { path, target, leads_to, because } in links {
@@ -234,7 +235,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The other mounts below every policy (SPEC B1).
+    /// Adds the other mounts that every sandbox has (SPEC B1).
     fn base(&mut self, base: &Base, decisions: &Decisions) {
         self.always_at(places::at(places::DEV), View::Dev, Mount::Dev, "own `/dev`");
         self.always_at(places::at(places::PROC), View::Proc, Mount::Proc, "own `/proc`");
@@ -247,7 +248,7 @@ impl Planner<'_> {
         }
         let runtime = run.child("user").child(base.uid.to_string());
         self.always_at(runtime, View::Fresh, Mount::Tmpfs { mode: 0o700 }, "own runtime directory");
-        // A rule on `/tmp` itself, such as that of `tmp = "host"`, takes the place of ours.
+        // A rule on `/tmp` itself, such as that of `tmp = "host"`, replaces this tmpfs.
         let tmp = places::at(places::TMP);
         if decisions.get(&tmp).is_none() && !ablate::is_off(Mitigation::PrivateTmp) {
             self.always_at(tmp, View::Fresh, Mount::Tmpfs { mode: 0o1777 }, "own `/tmp`");
@@ -262,8 +263,8 @@ impl Planner<'_> {
         }
     }
 
-    /// If the policy masks a file, the guard needs the mask to compare with. The mask is mounted
-    /// beside the guard's plan.
+    /// If the policy masks a file, also mounts the mask file beside the guard's plan, so that the
+    /// guard can compare masked files with it.
     fn mask_source(&mut self) {
         let is_mask = |planned: &PlannedMount| matches!(planned.mount, Mount::MaskFile { .. });
         let plan = self.mounts.iter().position(|planned| planned.mount == Mount::GuardPlan);
@@ -276,7 +277,7 @@ impl Planner<'_> {
 
     fn decision(&mut self, path: &AbsPath, decision: &Decision, decisions: &Decisions) {
         if decision.is_own_place() {
-            // The root comes first, below all pins.
+            // The root is mounted already, because its mount comes before all pins.
             if !path.is_root() {
                 self.make_parents(path);
                 self.open_the_way();
@@ -361,7 +362,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Makes the masks read-only whose subtree ends before `next`, or all of them.
+    /// Makes the masks read-only whose subtree ends before `next`. Without `next`, makes all of
+    /// them read-only.
     fn close_masks(&mut self, next: Option<&AbsPath>) {
         while let Some(mask) = self.open.pop_if(|mask| next.is_none_or(|path| !path.is_within(&mask.path))) {
             if !ablate::is_off(Mitigation::MaskSealed) {
@@ -398,7 +400,8 @@ fn mount(decision: &Decision, inherited: View) -> Mount {
             Mount::DataFile { content: reads_as.unwrap_or_default().to_vec() }
         }
         (Access::Exclude, _) => {
-            // No rule asked for it: the socket belongs to a service, which may have ended since.
+            // Masks of the base layer hide sockets of services, and a service may have ended
+            // since.
             let on_missing =
                 if decision.layer == LayerKind::Base { OnMissingSource::Skip } else { OnMissingSource::Notice };
             Mount::MaskFile { on_missing }

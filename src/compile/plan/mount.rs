@@ -70,7 +70,7 @@ pub enum BindKind {
 /// The effect of a bind whose source is missing when bwrap mounts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnMissingSource {
-    /// Nothing is mounted: a path that a rule would have opened stays closed.
+    /// Nothing is mounted: a missing path has nothing to open or to hide.
     Skip,
     /// The guard notices, and the start is repeated. Without a guard bwrap fails.
     Notice,

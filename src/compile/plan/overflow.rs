@@ -4,9 +4,9 @@
 //! number, and it takes at most 9,000 arguments. The guard's mounts cost microseconds, but the
 //! guard can only tighten. bwrap makes the first [`MOST_IN_ARGV`] masks and read-only binds, and
 //! the first [`MOST_IN_ARGV`] pins. The guard makes the others: a command can create any number of
-//! paths that patterns match. It also makes every mask of a service's socket, which comes and goes
-//! by itself: bwrap would fail, or make a file in its place. A pin of the guard is visible, so a
-//! file that moves across it is copied (EXDEV).
+//! paths that patterns match. The guard also masks the sockets of services, because a service can
+//! remove its socket at any time: bwrap would then fail, or make a file in its place. A pin of the
+//! guard is visible, so a file that moves across it is copied (EXDEV).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use super::{BindKind, CLOSED, Mount, OnMissingSource, Plan, PlannedMount, Purpos
 /// is three times as long (benches/results).
 pub const MOST_IN_ARGV: usize = 64;
 
-/// bwrap puts `/newroot` before a path, and the kernel takes 4,095 bytes.
+/// bwrap puts `/newroot` before a path, and the kernel accepts paths of at most 4,095 bytes.
 const LONGEST_OF_BWRAP: usize = 4080;
 
 /// The mounts of a plan, by the program that makes them.
@@ -59,7 +59,7 @@ impl Plan {
                     *count += 1;
                     split.bwrap.push(planned);
                 }
-                // The guard seals the directories that it hides.
+                // The guard itself makes the directories that it hides read-only.
                 None if is_seal(planned) && split.guard.last().is_some_and(|(step, _)| step.path() == path) => {}
                 None => split.bwrap.push(planned),
             }
@@ -101,8 +101,8 @@ impl Plan {
         expected.collect()
     }
 
-    /// The directories around a mount that only bwrap can make. A mount of the guard on one of them
-    /// would come later and cover it.
+    /// The directories around a mount that only bwrap can make. A mount of the guard on such a
+    /// directory would come later and cover that mount.
     fn above_openings(&self, steps: &[Option<Tightening>]) -> BTreeSet<AbsPath> {
         let mounts = self.mounts.iter().zip(steps);
         let bwraps = mounts.filter(|(planned, step)| step.is_none() && !is_seal(planned));

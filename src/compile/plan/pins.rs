@@ -16,20 +16,22 @@ use crate::compile::resolve::UnnamedAncestors;
 use crate::policy::{AbsPath, Access, Origin};
 
 pub(super) struct Pins {
-    /// Each has the path that could otherwise be moved away or replaced, and the rule about it.
+    /// The pinned directories. Each has the path below it that could otherwise be moved away or
+    /// replaced, and the rule about that path.
     pub pins: BTreeMap<AbsPath, (AbsPath, Origin)>,
     /// The outermost writable folders around the pins. In a root of our own they are bound first,
     /// because nothing else shows the host's folders below the writable binds.
     pub roots: BTreeMap<AbsPath, Origin>,
 }
 
-/// The directories to pin, parents first (SPEC B12, B13). Each has the path that could otherwise be
-/// moved away or replaced, and the rule about that path, the first of many that may need the pin.
+/// The directories to pin, parents first (SPEC B12, B13). Each has the first path below it that
+/// could otherwise be moved away or replaced, and the rule about that path.
 ///
-/// A protective rule counts even if it needs no mount: `ro = ["a/b/c"]` names `a` although a `**/b`
-/// makes `b` read-only already. A `rw` rule needs no pin: if its path was moved away, it opens less
-/// in the next run, and the replacement came out of a writable folder. Nor does a glob that is out
-/// of reach: the rule that excludes the directory around its match keeps all of it excluded.
+/// A protective rule counts even if it needs no mount: `ro = ["a/b/c"]` names `a` although a
+/// `**/b` makes `b` read-only already. A `rw` rule needs no pin: if its path is moved away, the
+/// rule opens less in the next run, and the replacement comes out of a writable folder. A glob
+/// that is out of reach needs no pin either: the rule that excludes the directory around its match
+/// keeps all of it excluded.
 pub(super) fn pins(decisions: &Decisions, own: &[OwnFile], own_root: bool) -> Pins {
     let (mut pins, mut roots) = (BTreeMap::new(), BTreeMap::new());
     let mut pin = |way: &[_], path: &AbsPath, unnamed: Option<&UnnamedAncestors>, because: &Origin| {
@@ -54,8 +56,8 @@ pub(super) fn pins(decisions: &Decisions, own: &[OwnFile], own_root: bool) -> Pi
     for found in decisions.pinned_although_ignored() {
         pin(&decisions.way_to(&found.path), &found.path, found.unnamed.as_deref(), &found.rule.origin);
     }
-    // Our own files have no decision where a rule around them protects them, and that rule may be a
-    // glob with `**`, too.
+    // Our own files have no decision if a rule around them protects them. That rule, too, may be a
+    // glob with `**`.
     for file in own {
         pin(&decisions.way_to(&file.path), &file.path, None, &Origin::BuiltIn(OwnFile::CONFIGURATION));
     }

@@ -1,5 +1,5 @@
-//! Mounts that may need a placeholder: git's list of covered paths, and files in a second place
-//! (SPEC P10).
+//! Mounts that may need a placeholder: git's list of ignored paths (`info/exclude`), and files in
+//! a second place (SPEC P10).
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::sys::ablate::{self, Mitigation};
 use super::{Mount, Plan, PlannedMount, Planner, View, view};
 
 impl Planner<'_> {
-    /// Mounts a copy of `info/exclude` that also names placeholders, hidden paths and our own files
-    /// in the work tree (SPEC M5): `git add -A` must not stage placeholders or stop at a masked
-    /// file, and `git stash -u` and `git clean` must not try to remove them. Git ignores the list
-    /// for tracked files. A file of the user that is only read-only stays visible.
+    /// Mounts a copy of `info/exclude` that also names placeholders, hidden paths and our own
+    /// files in the work tree (SPEC M5): `git add -A` must not stage placeholders or stop at a
+    /// masked file, and `git stash -u` and `git clean` must not try to remove them. Git ignores
+    /// the list for tracked files. The copy does not name a user's file that is only read-only.
     pub(super) fn git_exclude(
         &mut self,
         exclude: &GitExclude,
@@ -25,22 +25,22 @@ impl Planner<'_> {
     ) {
         let mut lines = Vec::new();
         for (path, decision) in decisions.iter() {
-            // A folder with a writable path in it may hold new work.
+            // A folder with a writable path in it may hold new work, which git must see.
             let is_placeholder = || placeholders.iter().any(|placeholder| placeholder.path == *path);
             let is_ours = matches!(decision.origin, Origin::BuiltIn(_));
-            // A folder of the command's own is seen in a read-only folder, too.
+            // git also sees a fresh folder (SPEC P17) if the folder around it is read-only.
             let is_fresh = decision.mask == Mask::Fresh;
             let is_covered = (decision.access == Access::Exclude || is_ours || is_placeholder())
                 && (view::above(&self.views, path) == View::HostRw || is_fresh)
                 && !decisions.opens_below(path);
-            // An injected path is listed in a read-only folder, too: otherwise git would stage the
+            // An injected path is listed even in a read-only folder: otherwise git would stage the
             // injected content.
             let is_injected = decision.injected.is_some();
             let is_covered = match ablate::is_off(Mitigation::InjectedIgnored) {
                 false => is_covered || is_injected,
                 true => is_covered && !is_injected,
             };
-            // A line of another work tree begins at the root of that one, and does no harm here.
+            // A line for another work tree is relative to that tree's root, and does no harm here.
             if is_covered {
                 lines.extend(exclude.seen(path).flat_map(|seen| ignore_line(seen, decision.kind)));
             }
@@ -93,10 +93,10 @@ impl Planner<'_> {
     }
 }
 
-/// SPEC M4: no placeholder is created through a symlink. If the command could replace a dangling
-/// link, the rule is an error if a user wrote it or if it protects the project's repository. For
-/// every other rule of a preset it is a warning, also for rules about a repository that a command
-/// may have made.
+/// SPEC M4: no placeholder is created through a symlink. Reports a rule that leads through a
+/// dangling symlink which the command could replace. This is an error if a user wrote the rule or
+/// if it protects the project's repository. It is a warning for every other rule of a preset, even
+/// for rules about a repository that a command may have made.
 pub fn check_dangling(plan: &Plan, dangling: &[(Arc<Rule>, AbsPath)], diagnostics: &mut Diagnostics) {
     for (rule, link) in dangling.iter().filter(|(_, link)| plan.view_around(link) == View::HostRw) {
         let written = escape_for_display(&rule.text);

@@ -12,8 +12,8 @@ use crate::policy::{AbsPath, LayerKind, Origin, PrivateFile, places};
 
 use super::{Mount, Plan, Planner};
 
-/// A run reads and compares each private file, and a command can create any number of files that a
-/// pattern makes private.
+/// The largest number of private files with a copy. A run reads and compares each of them, and a
+/// command can create any number of files that a pattern makes private.
 pub(super) const MOST_LINKS: usize = 64;
 
 /// The folder with the copies of a project's private files.
@@ -31,7 +31,7 @@ impl PrivateFolder {
     }
 }
 
-/// A private file that the command finds as a link to its copy.
+/// A private file in whose place the command finds a symlink to the copy.
 #[derive(Clone, Debug)]
 pub struct PlannedLink {
     pub path: AbsPath,
@@ -72,7 +72,7 @@ impl Planner<'_> {
     }
 }
 
-/// Says which files that a rule makes private are read-only instead.
+/// Reports the files that a rule makes private and that are read-only instead.
 pub fn check_private(
     plan: &Plan,
     decisions: &Decisions,

@@ -61,8 +61,8 @@ mod tests {
         }
     }
 
-    /// Every `git add -A` on the host would stage files in the project, and a path that no program
-    /// on the host obeys is not worth a mount.
+    /// `git add -A` on the host would stage a placeholder file in the project. A path that no
+    /// program on the host obeys is not worth a mount.
     // SPEC M6
     #[test]
     fn presets_block_no_files_in_the_project() {

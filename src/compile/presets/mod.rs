@@ -43,11 +43,12 @@ pub(super) fn expand(layers: &Layers, diagnostics: &mut Diagnostics) -> Expanded
 struct Selection {
     /// Definitions of users so far, with the folder that their relative paths start from.
     defined: BTreeMap<String, Vec<(PresetDefinition, AbsPath)>>,
-    /// The ways in which each preset is on: several if files above the root name it, too.
+    /// The presets that are on, each with its sources: several if files above the root name it,
+    /// too.
     on: BTreeMap<String, Vec<On>>,
 }
 
-/// One way in which a preset is on.
+/// One source that turns a preset on.
 struct On {
     layer: LayerKind,
     /// A user's definitions as they were when the preset was named; empty for a built-in one.
@@ -108,7 +109,7 @@ impl Selection {
         }
     }
 
-    /// The name behind `@`, if there is such a preset.
+    /// The name after `@`, if there is such a preset.
     fn known(&self, reference: &str, origin: &Origin, diagnostics: &mut Diagnostics) -> Option<String> {
         // The parser refuses every other spelling, and flags are converted to this one.
         let name = reference.strip_prefix('@').unwrap_or(reference);
@@ -255,7 +256,7 @@ fn builtin_rules(preset: &BuiltinPreset, project: &Project) -> Vec<Rule> {
     rules
 }
 
-/// Whether the entry says more than a path, an access, and whether it is blocked.
+/// Whether the entry has refinements that apply to it alone.
 fn is_refined(entry: &PresetEntry) -> bool {
     let PresetEntry {
         access: _,

@@ -22,7 +22,7 @@ const LARGEST: u64 = 64 << 20;
 const DATA: [&str; 9] = ["log", "txt", "md", "csv", "jsonl", "history", "db", "sqlite", "sqlite3"];
 
 /// The files in the home or in the project that settings of agents name as part of a command. A
-/// missing one counts if a whole word is its path.
+/// missing file counts only if a whole word of the command is its path.
 pub(crate) fn named_by_agents(host: &Host, home: &AbsPath, root: &AbsPath) -> BTreeSet<AbsPath> {
     let mut programs = BTreeSet::new();
     for file in PRESETS.iter().flat_map(|preset| preset.agent_files) {

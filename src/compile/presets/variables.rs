@@ -41,18 +41,20 @@ pub(super) fn add_rules(
         return;
     }
     let refinements = Arc::clone(refinements);
-    // A path in the project is as writable as the project. An exact rule would beat a glob by which
-    // a user narrowed it.
+    // A path in the project is already as writable as the project. An exact `rw` rule for it would
+    // beat a glob with which a user made it read-only.
     let is_in_crowd = |place: &AbsPath| project.git_nested.crowded.keys().any(|folder| place.is_within(folder));
     let redundant = |place: &AbsPath| access == Access::Rw && place.is_within(&project.root) && !is_in_crowd(place);
-    // Only in the project: elsewhere these are read-only, and a rule would show hidden ones.
+    // Only for paths in the project: elsewhere the host is read-only, and a rule would show hidden
+    // paths.
     let in_project = |paths: &BTreeSet<AbsPath>, text: &str| {
         let paths = paths.iter().filter(|path| path.is_below(&project.root));
         paths.map(|path| rule(path, text.into(), tightening(&refinements))).collect()
     };
     let (name, rest) = entry.path.split_once('/').unwrap_or((entry.path, "."));
     rules.extend(match (name, &project.repository) {
-        // In an ordinary repository both are one directory, which has the rules of the shared one.
+        // In an ordinary repository both variables name one directory, which gets the rules of
+        // `$GIT_COMMON_DIR`.
         ("$GIT_DIR", Some(Repository { git_dir, common_dir, .. })) if git_dir == common_dir => Vec::new(),
         ("$GIT_DIR", Some(repository)) if redundant(&repository.git_dir) => Vec::new(),
         ("$GIT_COMMON_DIR", Some(repository)) if redundant(&repository.common_dir) => Vec::new(),
@@ -72,7 +74,8 @@ pub(super) fn add_rules(
         ("$GIT_NAMED_HOOKS", _) => in_project(&project.git_named.hooks, "./"),
         ("$GIT_INCLUDED", _) => in_project(&project.git_named.included, "."),
         ("$GIT_NAMED_PROGRAMS", _) => in_project(&project.git_named.programs, "."),
-        // Elsewhere the host is read-only.
+        // `agent_programs` has only files in the home or the project. Elsewhere the host is
+        // read-only.
         ("$AGENT_PROGRAMS", _) => {
             project.agent_programs.iter().map(|path| rule(path, ".".into(), tightening(&refinements))).collect()
         }
@@ -115,7 +118,7 @@ fn nested(name: &str, project: &Project) -> BTreeSet<AbsPath> {
     found.iter().take(most).flat_map(of_one).chain(kept_within).filter(can_be_written).collect()
 }
 
-/// All refs but the current branch, as folders with the one name in each that stays open.
+/// All refs but the current branch, as folders. Each has the one name in it that stays writable.
 ///
 /// The folders on the way must stay writable: git replaces a ref by renaming `NAME.lock` beside it.
 fn other_refs(repository: &Repository) -> Vec<(AbsPath, Vec<OsString>)> {

@@ -34,8 +34,8 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 pub(super) fn is_reference(value: &str) -> bool {
     let value = value.trim().trim_matches(['"', '\'']);
     let name = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-    // A reference with a default value does not count, because the default may be a credential. An
-    // empty default does: npm writes `?`, Yarn `-` and `:-`.
+    // A reference with a default value does not count, because the default may be a credential. A
+    // reference with an empty default counts: npm writes `?`, Yarn `-` and `:-`.
     let name = name.map(|name| name.trim_end_matches(['?', '-', ':']));
     name.is_some_and(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
 }
@@ -71,7 +71,7 @@ pub(super) fn yarnrc(text: &str) -> Result<String, Unclear> {
         if content.starts_with('#') {
             continue;
         }
-        // Elsewhere on a line, or behind `?`, the end of the value is not clear.
+        // If the key does not begin the line, or follows `?`, the end of the value is not clear.
         let (key, value) = content.split_once(':').ok_or(Unclear::Syntax)?;
         let key = key.trim().trim_matches(['"', '\'']).to_ascii_lowercase();
         if !OF_YARN.contains(&key.as_str()) {
@@ -133,7 +133,7 @@ fn key_of(line: &str) -> Result<&str, Unclear> {
         ends
     };
     let key = &line[..line.find(ends).unwrap_or(line.len())];
-    // Such a key can spell anything.
+    // A `\u` escape in a key can stand for any character.
     if key.contains("\\u") { Err(Unclear::Syntax) } else { Ok(key) }
 }
 

@@ -1,8 +1,8 @@
 //! Takes the credentials out of a settings file (SPEC P16). Pure.
 //!
-//! Tools can still read the text: lines or elements are removed whole, and the rest stays as it is.
-//! A text that is unclear is refused, and the caller then hides the file. No value is judged by its
-//! look: a credential is a value to which the format gives the name of a credential.
+//! Tools can still read the text: lines or elements are removed whole, and the rest stays as it
+//! is. A text that is unclear is refused, and the caller then hides the file. Credentials are
+//! recognised by the names that the format gives them, not by the look of the value.
 
 mod lines;
 mod toml;

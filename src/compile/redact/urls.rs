@@ -41,8 +41,8 @@ fn scheme_of(before: &str) -> String {
     before.get(start..).unwrap_or_default().to_ascii_lowercase()
 }
 
-/// Whether the text before the `@` tells more than a name. Over HTTP, registries accept a token as
-/// a user's name.
+/// Whether the text before the `@` is more than a user's name. Over HTTP, registries accept a
+/// token as a user's name.
 fn is_secret(scheme: &str, credentials: &str) -> bool {
     let is_web = scheme.ends_with("http") || scheme.ends_with("https");
     let parts: Vec<&str> = credentials.splitn(2, ':').collect();

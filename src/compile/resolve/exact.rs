@@ -81,8 +81,8 @@ impl Resolver<'_> {
         self.found.missing.push((rule.clone(), path));
     }
 
-    /// Refuses a text that looks like a variable or a user's home, which no rule expands (SPEC G9).
-    /// Returns whether it does.
+    /// Refuses a text that looks like a variable or a user's home, which no rule expands (SPEC
+    /// G9). Returns whether the text is refused.
     pub(super) fn refuse_literal(&mut self, rule: &Rule) -> bool {
         if rule.layer <= LayerKind::Preset {
             return false;

@@ -57,7 +57,7 @@ impl<'r> FutureGlobs<'r> {
     pub fn stopped_before(&self, path: &AbsPath) -> Vec<(FutureMatch<'_>, AbsPath)> {
         let stopped = |glob| {
             let found = self.first(glob, path, |_| true)?;
-            // Every match farther in lies behind this directory, too.
+            // Every deeper match lies below this directory, too.
             let directory = self.skipped(glob, &found.at)?;
             Some((found, directory))
         };

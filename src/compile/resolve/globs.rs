@@ -85,7 +85,7 @@ impl Resolver<'_> {
         };
         match resolved {
             Ok(resolved) => {
-                // A rule that came through a symlink names all of the way (SPEC B13).
+                // A rule that came through a symlink names every directory on the way (SPEC B13).
                 let unnamed = if hit.is_symlink { None } else { UnnamedAncestors::of(pattern, &hit.path) };
                 self.found_by_glob(pattern, hit.path, resolved, unnamed);
             }

@@ -1,5 +1,5 @@
-//! Symlinks of the host on the way to a path that a rule shows. A place of the sandbox's own covers
-//! those in the home, and then the sandbox makes them again.
+//! Symlinks of the host on the way to a path that a rule shows. If a place of the sandbox's own
+//! covers such a symlink, the plan makes the symlink again.
 
 use std::path::PathBuf;
 
@@ -29,8 +29,8 @@ impl Resolver<'_> {
         let may_show = |found: &&Match| found.rule.access != Access::Exclude && !found.rule.is_preset_ro();
         let links = matches.iter().filter(may_show).flat_map(|found| found.links.iter().map(move |link| (link, found)));
         let links = links.filter_map(|(link, found)| {
-            // Without the link, the command does not see the path under this name, and sees nothing
-            // more. The host records transient errors.
+            // If the link cannot be read, the command does not see the path under this name, which
+            // opens nothing. `Host` records transient errors.
             let target = self.host.link_target(link).ok()?;
             let (leads_to, because) = (found.path.clone(), found.rule.origin.clone());
             Some(ShownLink { path: link.clone(), target, leads_to, because })

@@ -9,7 +9,8 @@ use crate::sys::ablate::{self, Mitigation};
 
 use super::{Match, Resolver, reserved};
 
-/// The entries and the folders that are looked at for one rule: a start must not walk a large tree.
+/// The largest numbers of entries and folders to read for one rule: a start must not walk a large
+/// tree.
 const MOST_ENTRIES: usize = 1_000;
 const MOST_FOLDERS: usize = 32;
 /// The depth of `~/.config/systemd/user/default.target.wants/job.service`.
@@ -33,7 +34,8 @@ impl Resolver<'_> {
             && let Some((folder, level)) = waiting.pop_front()
         {
             folders_left -= 1;
-            // The host records transient errors. A tool cannot read a closed folder either.
+            // `Host` records transient errors. If we may not read the folder, no tool can read it
+            // either.
             let mut entries = self.host.read_dir(&folder).unwrap_or_default();
             entries.sort_by(|a, b| a.name.cmp(&b.name));
             entries.truncate(entries_left);
@@ -49,7 +51,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Adds a match of the rule of `folder` where `link` leads. Returns the target if it is a
+    /// Adds a match of the rule of `folder` at the target of `link`. Returns the target if it is a
     /// folder.
     fn link_in(&mut self, folder: &Match, link: &AbsPath) -> Option<AbsPath> {
         let target = match self.host.noting_closed(link.as_path(), self.host.resolve(link.as_path())) {

@@ -74,9 +74,10 @@ pub struct Match {
     pub names: u64,
     /// The path that the rule reached, if `path` is another name of the same file.
     pub alias_of: Option<AliasOf>,
-    /// The part of the way to `path` that the rule does not name. Only a glob with `**` has one.
+    /// The directories on the way to `path` that the rule does not name. Only a glob with `**` has
+    /// any.
     pub unnamed: Option<Box<UnnamedAncestors>>,
-    /// The text that the command reads there instead of the host's (SPEC P16).
+    /// The text that the command reads at `path` instead of the host's file (SPEC P16).
     pub copy: Option<Arc<[u8]>>,
 }
 
@@ -100,7 +101,7 @@ impl Match {
 #[derive(Clone, Debug, Default)]
 pub struct Resolution {
     pub matches: Vec<Match>,
-    /// Rules that apply to nothing here, and where they looked; for `--debug`.
+    /// Rules that apply to nothing here, and the paths that they name; for `--debug`.
     pub missing: Vec<(Arc<Rule>, AbsPath)>,
     /// Files that a preset's glob matched and left alone (SPEC P6); for `--debug`.
     pub left_alone: Vec<(Arc<Rule>, AbsPath)>,
@@ -122,16 +123,18 @@ pub struct Resolution {
     pub own_aliases: Vec<OwnFile>,
     /// Missing paths that rules block. A later stage decides which of them need a placeholder.
     pub placeholders: Vec<Placeholder>,
-    /// git's lists, of the project's repository and of nested ones with an injected path.
+    /// git's lists of ignored files: that of the project's repository, and those of nested
+    /// repositories with an injected path.
     pub git_excludes: Vec<GitExclude>,
     /// Injections whose target does not exist. A later stage decides which need a placeholder.
     pub missing_targets: Vec<MissingTarget>,
     /// This run creates no placeholders.
     pub puts_nothing_up: bool,
-    /// Exact rules that apply to nothing. A file that appears there is reported after the run (SPEC
-    /// R1).
+    /// Exact rules whose path is missing, with that path. A file that appears there is reported
+    /// after the run (SPEC R1).
     pub absent: Vec<(Arc<Rule>, AbsPath)>,
-    /// Rules that block a path, and the symlink that leads from there to nothing.
+    /// Rules whose path leads through a dangling symlink, with that symlink. They block the path
+    /// or protect a repository.
     pub dangling: Vec<(Arc<Rule>, AbsPath)>,
     /// Whether a journal can be written in our state folder. Placeholders need one.
     pub can_journal: bool,
@@ -212,8 +215,9 @@ pub fn resolve(
     Resolution { patterns: patterns.into(), mounts: mounts.map(Arc::new), ..resolver.found }
 }
 
-/// Matches of the globs of `full` in the directories `within`, which rules that `is_left_out` names
-/// hid from the walk of `full`. `exact` are the matches of the other rules.
+/// The matches of the globs of `full` in the directories `within`. The rules that `is_left_out`
+/// names hid these directories from the walk of `full`. `exact` are the matches of the other
+/// rules.
 pub(crate) fn resolve_hidden(
     host: &Host,
     session: &Session,
@@ -297,7 +301,7 @@ struct Resolver<'a> {
 impl<'a> Resolver<'a> {
     /// Resolves an exact rule; a glob is only prepared, so that one walk can serve all of them.
     fn rule(&mut self, rule: &Arc<Rule>, patterns: &mut Vec<WalkPattern>) {
-        // The parser refuses this in a file, but a flag can say it.
+        // The parser refuses an empty path in a file, but a flag can contain one.
         if rule.text.is_empty() {
             return self.report(rule, Code::InvalidPath, "the path is empty", "write \".\" for the working directory");
         }
@@ -371,7 +375,7 @@ impl<'a> Resolver<'a> {
         if !pattern::has_metacharacter(text) {
             return None;
         }
-        // On an error there is no such file. The walk reports a glob that cannot be expanded.
+        // On an error the file counts as missing. The walk reports a glob that cannot be expanded.
         self.host.resolve_from(anchor, Path::new(text)).ok().filter(|resolved| resolved.kind.is_some())
     }
 
@@ -415,7 +419,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// Whether the text means itself in a rule, in quotes.
+/// Whether the text, in quotes, is a rule for exactly this path: it has no special characters.
 fn is_plain(text: &str) -> bool {
     text.chars().all(|c| c.is_alphanumeric() || "/._- ".contains(c))
 }

@@ -1,6 +1,6 @@
-//! Missing paths: paths that a start creates, for rules that ask for them and for installed
-//! programs that need them (SPEC P9), and paths that may get a placeholder (SPEC M4–M6). `decide`
-//! tells which of the latter need one.
+//! Missing paths. A start creates some of them, for rules that ask for this and for installed
+//! programs that need them (SPEC P9). Others may get a placeholder (SPEC M4–M6); `decide` tells
+//! which of them need one.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub struct NewFile {
     pub content: &'static str,
 }
 
-/// git's own list of untracked files, `.git/info/exclude`. All work trees of a repository share it.
+/// git's own list of ignored files, `.git/info/exclude`. All work trees of a repository share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitExclude {
     pub path: AbsPath,
@@ -50,8 +50,9 @@ impl GitExclude {
 }
 
 impl Resolver<'_> {
-    /// Records the paths that will be created, before any rule is resolved: for all rules they
-    /// count as existing, as they will in the next run. `exact` reports the obstacle.
+    /// Records the paths that will be created, before any rule is resolved. Every rule treats
+    /// these paths as existing, as it will in the next run. `exact` reports a path that cannot be
+    /// created.
     pub(super) fn plan_creation(&mut self, rule: &Rule) {
         let Some(resolved) = self.exact_target(rule) else { return };
         // For a preset, a path that this process cannot create is left out.
@@ -71,7 +72,7 @@ impl Resolver<'_> {
         self.found.create.get(from).is_some_and(|created| created.is_within(path))
     }
 
-    /// Whether a preset has the path created if it is missing.
+    /// Whether a preset asks for the path to be created if it is missing.
     pub(super) fn is_wanted(&self, rule: &Rule) -> bool {
         let wanted_by = rule.refinements.create_for;
         wanted_by.is_some_and(|name| name == "*" || self.host.is_on_path(self.session, name))
@@ -80,7 +81,7 @@ impl Resolver<'_> {
     /// Records the paths that may get a placeholder, before any rule is resolved.
     pub(super) fn plan_placeholder(&mut self, rule: &Rule) {
         let (anchor, text) = anchored(rule, &self.project.home);
-        // A file whose name is the text of the rule is the one that the rule is about (SPEC G4).
+        // If a file has the text of the rule as its name, the rule is about that file (SPEC G4).
         if rule.access == Access::Rw || self.literal(anchor, text).is_some() {
             return;
         }
@@ -133,7 +134,7 @@ impl Resolver<'_> {
                 Ok(Some(_)) | Err(_) => return None,
             }
         }
-        // Rules with `create` are done before placeholders are created.
+        // The directories of `create` rules are created before placeholders.
         parents.retain(|parent| !self.will_be_made(parent));
         parents.reverse();
         Some(parents)
@@ -160,10 +161,10 @@ impl Resolver<'_> {
         self.git_exclude_of(ListedWorkTree { folder: work_tree, git_dirs })
     }
 
-    /// git's list for `work_tree`. `None` where it cannot be covered.
+    /// git's list for `work_tree`. `None` if no mount can cover it.
     pub(super) fn git_exclude_of(&mut self, work_tree: ListedWorkTree) -> Option<GitExclude> {
         let path = git_exclude_path(&work_tree);
-        // A file that a symlink leads to is not ours to cover.
+        // A list behind a symlink is not covered.
         let resolved = self.host.resolve(path.as_path()).ok().filter(|resolved| resolved.path == path)?;
         let mut exclude = GitExclude { path, content: Vec::new(), work_trees: vec![work_tree], placeholder: None };
         let path = &exclude.path;

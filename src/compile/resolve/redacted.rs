@@ -47,7 +47,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether the rule leaves the file at `path` as it is. This is cheaper than the git index.
+    /// Whether the rule leaves the file at `path` as it is, because the file has no credentials.
+    /// This check is cheaper than reading the git index.
     pub(super) fn has_no_credentials(&self, rule: &Rule, path: &AbsPath) -> bool {
         matches!(rule.refinements.mask, Mask::Redacted(file) if matches!(self.redacted(path, file), Ok(None)))
     }
@@ -55,7 +56,7 @@ impl Resolver<'_> {
     /// The text without credentials; `None` if there are none.
     fn redacted(&self, path: &AbsPath, file: CredentialFile) -> Result<Option<Vec<u8>>, NoCopy> {
         let read = |path| -> io::Result<Vec<u8>> { read_regular(&open_to_read(self.host, path)?, LARGEST) };
-        // A file of another user that is closed to the caller is closed to the command, too.
+        // A file of another user that the caller may not read is unreadable for the command, too.
         let is_closed = |error: &io::Error| {
             let is_ours = || self.host.owner(path).map_or(true, |owner| owner == self.session.uid);
             error.kind() == io::ErrorKind::PermissionDenied && !is_ours()

@@ -1,5 +1,5 @@
-//! The parts of `/run` that stay visible: the way to name resolution, and NixOS's view of its own
-//! system.
+//! The parts of `/run` that stay visible: the files that name resolution needs, and the links from
+//! which NixOS runs its programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,9 +38,9 @@ pub(crate) fn find(host: &Host, network: bool, diagnostics: &mut Diagnostics) ->
     mounts
 }
 
-/// `/etc/resolv.conf` is often a chain of links into `/run`. Each hop there must be visible. Its
-/// directory is bound, not the file, because resolvers replace the file by renaming a new one over
-/// it.
+/// `/etc/resolv.conf` is often a chain of links into `/run`. Each hop in `/run` must be visible.
+/// The directory of the hop is bound, not the file, because resolvers replace the file by renaming
+/// a new one over it.
 fn name_resolution(host: &Host, diagnostics: &mut Diagnostics) -> Vec<RuntimeMount> {
     let resolved = match host.resolve(Path::new(RESOLV_CONF)) {
         Ok(resolved) if resolved.kind.is_some() => resolved,

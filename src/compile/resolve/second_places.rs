@@ -31,7 +31,7 @@ impl Resolver<'_> {
         let (Some(folder), Some(name)) = (written.parent(), written.file_name()) else { return };
         let Ok(resolved) = self.host.resolve(folder.as_path()) else { return };
         let exists = resolved.kind == Some(FileKind::Directory) || self.found.create.contains(&resolved.path);
-        // A symlink leads into that directory: the program finds the file there, and can save
+        // If a symlink leads into that directory, the program finds the file there, and can save
         // beside it.
         let is_there = source.is_within(&resolved.path);
         if is_told || kind != FileKind::File || !exists || is_there {

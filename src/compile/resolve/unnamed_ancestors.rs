@@ -93,7 +93,7 @@ mod tests {
             ("/r/a/**/x", "/r", "/r/a/b/x", &[]),
             ("/r/*/**/x", "/r/a", "/r/a/b/x", &["/r/a/b"]),
             ("/r/*/**/x", "/r", "/r/a/b/x", &[]),
-            // The components after it are named again.
+            // The components after the `**` are named again.
             ("/r/**/n/*", "/r", "/r/a/n/x", &["/r/a"]),
             ("/r/**/n*/x", "/r", "/r/n/n/x", &["/r/n"]),
             ("/r/**", "/r", "/r/x", &[]),

@@ -69,7 +69,7 @@ impl Walked {
     }
 }
 
-/// `pattern` waits for its component number `at`.
+/// The next name must match the component `at` of `pattern`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct State {
     pattern: usize,
@@ -103,7 +103,8 @@ pub(super) fn walk(
     let within = within.map(|places| places.iter().map(|place| (place.clone(), ())).collect());
     let walker = Walker { host, patterns, exact, starts: &starts, within, literals };
     let mut walked = Walked::default();
-    // Parents first: the walk from above reaches a start below it, unless no pattern led there.
+    // Parents first: a walk from further up also reaches a start below it, unless no pattern led
+    // there.
     for (prefix, states) in starts.iter() {
         if !walked.entered.contains(prefix) && walker.leads_within(prefix) {
             let governing = exact.nearest(prefix).filter(|(_, winner)| winner.access == Access::Exclude);
@@ -129,7 +130,7 @@ struct Walker<'w> {
 }
 
 impl Walker<'_> {
-    /// Reads the directories of one depth after the other, those of one depth by several threads.
+    /// Reads the directories depth by depth. Several threads share the directories of one depth.
     fn run(&self, walked: &mut Walked) {
         while !walked.next.is_empty() {
             let tasks = std::mem::take(&mut walked.next);
@@ -174,7 +175,8 @@ impl Walker<'_> {
                 }
                 true
             }
-            // Removed since its parent was read, or a prefix that does not exist.
+            // The directory was removed after its parent was read, or it is a prefix that does not
+            // exist.
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => false,
             Err(error) => {
                 let patterns: BTreeSet<usize> = task.states.iter().map(|state| state.pattern).collect();
@@ -266,7 +268,7 @@ impl Walker<'_> {
             return task.excluded.clone();
         };
         match &task.excluded {
-            // Out of reach (SPEC G3), so it opens nothing.
+            // The winner is out of reach (SPEC G3), so it opens nothing.
             Some(excluded) if !winner.prefix.is_within(excluded) && winner.rule.access != Access::Exclude => {
                 Some(excluded.clone())
             }
@@ -289,7 +291,7 @@ impl Walker<'_> {
 struct Glance {
     first: [bool; 256],
     last: [bool; 256],
-    /// A pattern of which neither byte is known.
+    /// Whether a pattern exists of which neither byte is known.
     any: bool,
 }
 

@@ -13,7 +13,7 @@ pub struct WalkSnapshot {
     /// The time in seconds and nanoseconds at which the walk began. `None` if there was none.
     began: Option<(i64, i64)>,
     directories: Vec<AbsPath>,
-    /// Paths at which a pattern starts, and no directory was.
+    /// Paths at which a pattern starts and at which there was no directory.
     missing: Vec<AbsPath>,
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct ConfigEntry {
 }
 
 impl ConfigEntry {
-    /// Whether this is `section.key`, given in lower case, in a section without a subsection.
+    /// Whether this is `section.key`, in upper or lower case, in a section without a subsection.
     pub(crate) fn is(&self, section: &str, key: &str) -> bool {
         self.subsection.is_none() && self.section.eq_ignore_ascii_case(section) && self.name.eq_ignore_ascii_case(key)
     }
@@ -30,8 +30,8 @@ impl ConfigEntry {
     }
 }
 
-/// Settings whose value is a name, a URL or a file that git does not run: the section, the keys
-/// that git and its own commands write into a new repository, and other keys.
+/// Settings whose value is a name, a URL or a file that git does not run. Each row has the
+/// section, the keys that git and its own commands write into a new repository, and other keys.
 const NO_PROGRAM: [(&str, &str, &str); 16] = [
     ("core", "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks", ""),
     ("core", "worktree autocrlf eol sparsecheckout sparsecheckoutcone", "excludesfile"),
@@ -51,7 +51,7 @@ const NO_PROGRAM: [(&str, &str, &str); 16] = [
     ("gpg", "", "allowedsignersfile revocationfile"),
 ];
 
-/// Settings that name a program at most if their value is neither a boolean nor a number.
+/// Settings that name no program if their value is a boolean or a number.
 const SWITCHES: [(&str, &str); 4] = [
     ("core", "fsmonitor longpaths untrackedcache quotepath"),
     ("commit", "gpgsign"),
@@ -60,19 +60,20 @@ const SWITCHES: [(&str, &str); 4] = [
 ];
 
 impl ConfigEntry {
-    /// Whether the value can name no program, with the key in `section`.
+    /// Whether the value can name no program if the key is in `section`.
     pub(crate) fn names_no_program(&self, section: &str) -> bool {
         let tables = NO_PROGRAM.map(|(known, written, other)| [(known, written), (known, other)]);
         self.is_listed(section, tables.as_flattened()) && !runs_helper(&self.value)
     }
 
-    /// Whether git or an agent writes it into a new repository, and it can name no program.
+    /// Whether git or an agent writes this setting into new repositories, and the value can name
+    /// no program.
     pub(crate) fn is_of_a_new_repository(&self) -> bool {
         let table = NO_PROGRAM.map(|(known, written, _)| (known, written));
         self.is_listed(&self.section, &table) && !runs_helper(&self.value) || self.is_switch()
     }
 
-    /// Whether it switches something on or off that runs no program of a repository's choice.
+    /// Whether this setting is in `SWITCHES` and its value is a boolean or a number.
     fn is_switch(&self) -> bool {
         let is_number = !self.value.is_empty() && self.value.iter().all(u8::is_ascii_digit);
         let is_switch = is_number || [&b"true"[..], b"false"].contains(&self.value.as_slice());
@@ -85,7 +86,7 @@ pub(crate) fn runs_helper(url: &[u8]) -> bool {
     url.windows(2).any(|part| part == b"::")
 }
 
-/// The entry that `key`, such as `section.subsection.name`, and `value` give in the environment.
+/// The entry for a `key`, such as `section.subsection.name`, and a `value` from the environment.
 pub(crate) fn entry_of(key: &[u8], value: &[u8]) -> Option<ConfigEntry> {
     let first = key.iter().position(|byte| *byte == b'.')?;
     let last = key.iter().rposition(|byte| *byte == b'.')?;
@@ -105,7 +106,7 @@ pub(crate) fn entries(text: &[u8]) -> io::Result<Vec<ConfigEntry>> {
     text.entries().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "malformed git configuration"))
 }
 
-/// The last value of `section.key`, which is the one that git takes.
+/// The last value of `section.key`, which is the one that git uses.
 pub(crate) fn last_value(text: &[u8], section: &str, key: &str) -> io::Result<Option<Vec<u8>>> {
     Ok(entries(text)?.into_iter().rfind(|entry| entry.is(section, key)).map(|entry| entry.value))
 }

@@ -1,8 +1,9 @@
 //! The lines of a `.gitignore` that begin with `!`, which outrank `info/exclude` (gitignore(5)).
 
-/// Whether a line of `text` may keep git from ignoring a path in spite of `info/exclude`. `names`
-/// are the components of the path below the folder of the file. A bracket, a backslash and a later
-/// line that ignores the path again are not weighed: such a line counts.
+/// Whether a line of `text` may stop git from ignoring a path that `info/exclude` lists. `names`
+/// are the components of the path below the folder of the `.gitignore`. A component of a pattern
+/// with a bracket or a backslash matches every name. A later line that ignores the path again is
+/// not considered.
 pub(crate) fn may_take_out(text: &[u8], names: &[&[u8]], is_folder: bool) -> bool {
     text.split(|byte| *byte == b'\n').any(|line| {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -28,7 +29,7 @@ fn matches(pattern: &[u8], names: &[&[u8]], is_folder: bool) -> bool {
     }
 }
 
-/// `**` matches any number of names, and at least one at the end.
+/// `**` matches any number of names. At the end of the pattern it matches at least one.
 fn path_matches(parts: &[&[u8]], names: &[&[u8]]) -> bool {
     let end = parts.len();
     let mut reached = vec![false; end + 1];
@@ -58,7 +59,7 @@ fn name_matches(pattern: &[u8], name: &[u8]) -> bool {
         return true;
     }
     let (mut at, mut seen) = (0, 0);
-    // Where the last `*` is, and how much of the name it has taken.
+    // The position of the last `*` in the pattern, and the end of its match in the name.
     let mut star = None;
     while seen < name.len() {
         match pattern.get(at) {
@@ -121,7 +122,7 @@ mod tests {
         assert!(takes_out("!a/**/b/**/c", "a/x/b/c", false) && !takes_out("!a/**/b/**/c", "a/x/c", false));
     }
 
-    /// A command can leave such a line for the next start.
+    /// A command can write such a line, which the next start reads.
     #[test]
     fn many_wildcards_are_compared_quickly() {
         let text = format!("!{}x", "**/a/".repeat(5_000));

@@ -31,7 +31,7 @@ impl HashKind {
         }
     }
 
-    /// The object format in the settings of `common_dir`; `None` if it is an unknown one.
+    /// The object format in the settings of `common_dir`; `None` if the format is unknown.
     fn of(host: &Host, common_dir: &AbsPath) -> io::Result<Option<Self>> {
         let settings = read_small(host, &common_dir.child("config"))?.unwrap_or_default();
         Ok(match config::last_value(&settings, "extensions", "objectformat")?.as_deref() {
@@ -42,7 +42,7 @@ impl HashKind {
     }
 }
 
-/// The index in `git_dir`; `None` if there is none, or if anything in it is not understood.
+/// The index in `git_dir`; `None` if there is no index, or if anything in it is not understood.
 pub(crate) fn read(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::Result<Option<Index>> {
     let Some(hash_kind) = HashKind::of(host, common_dir)? else { return Ok(None) };
     let bytes = host.read_git_file(&git_dir.child("index"), LARGEST_INDEX)?;
@@ -54,7 +54,7 @@ pub(crate) fn read(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::
 pub(crate) struct IndexedSubmodules {
     /// The names of all submodules, and perhaps of some other entries.
     pub(crate) names: Vec<Vec<u8>>,
-    /// Folders that are one entry each (a sparse index). Only the objects tell their content.
+    /// Folders that a sparse index stores as one entry each. Their content is not in the index.
     pub(crate) folders: Vec<Vec<u8>>,
 }
 
@@ -72,9 +72,9 @@ impl IndexedSubmodules {
     }
 }
 
-/// The submodules in the index of `git_dir`; `None` if the index is unclear. An index that git
-/// refuses may be accepted here; an index that git accepts is never read differently. `on_hidden`
-/// gets each file that git assumes to be unchanged or does not look for.
+/// The submodules in the index of `git_dir`; `None` if the index is not understood. An index that
+/// git refuses may be accepted here, but an index that git accepts is never read differently.
+/// `on_hidden` gets each file that is marked `assume-unchanged` or `skip-worktree`.
 pub(crate) fn submodules(
     host: &Host,
     git_dir: &AbsPath,
@@ -112,8 +112,9 @@ pub(crate) fn submodules(
 pub(crate) struct TrackedNames(Vec<(Vec<u8>, bool)>);
 
 impl TrackedNames {
-    /// Whether the index has `name`, something below it, or a folder around it. A path below a
-    /// submodule belongs to the index of the submodule: git adds no such path to this index.
+    /// Whether the index has an entry for `name`, for a path below it, or for one of its parent
+    /// folders. An entry for a submodule does not count as a parent folder: a path below it
+    /// belongs to the index of the submodule.
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         let is_within = |inner: &[u8], outer: &[u8]| {
             inner
@@ -126,20 +127,20 @@ impl TrackedNames {
     }
 }
 
-/// The names in the index of `git_dir`. In a split index, some may be names that it no longer has.
-/// `None` if the index is not understood.
+/// The names in the index of `git_dir`. For a split index, they may include deleted names. `None`
+/// if the index is not understood.
 pub(crate) fn tracked_names(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::Result<Option<TrackedNames>> {
     let Some(parts) = parts(host, git_dir, common_dir)? else { return Ok(None) };
     let names = parts.iter().flat_map(|index| {
         let is_submodule = |entry: &IndexEntry| entry.mode & FILE_TYPE == SUBMODULE;
         index.entries.iter().map(move |entry| (index.name_of(entry).to_vec(), is_submodule(entry)))
     });
-    // An entry without a name changes one of the shared file.
+    // An entry without a name changes an entry of the shared file.
     Ok(Some(TrackedNames(names.filter(|(name, _)| !name.is_empty()).collect())))
 }
 
 /// The index in `git_dir`, and the shared file if it is split; `None` if anything in them is not
-/// understood. Without an index there are no parts.
+/// understood. The list is empty if there is no index.
 pub(crate) fn parts(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::Result<Option<Vec<Index>>> {
     let Some(bytes) = host.read_git_file(&git_dir.child("index"), LARGEST_INDEX)? else { return Ok(Some(Vec::new())) };
     let Some(hash_kind) = HashKind::of(host, common_dir)? else { return Ok(None) };
@@ -162,7 +163,7 @@ const FILE_TYPE: u32 = 0o170_000;
 const SUBMODULE: u32 = 0o160_000;
 const FOLDER: u32 = 0o040_000;
 
-/// A small file of version 4 can spell names of terabytes; no real index comes near this.
+/// A small file of version 4 can spell terabytes of names. No real index comes near this limit.
 const MOST_NAME_BYTES: usize = 256 << 20;
 
 /// Bytes of the name and the length of an extension.
@@ -190,12 +191,12 @@ struct IndexEntry {
     start: usize,
     /// A range of `Index::names`.
     name: Range<usize>,
-    /// Number of bytes of the name that are those of the previous name (version 4).
+    /// Number of bytes at the start of the name that the previous name supplies (version 4).
     kept: usize,
     mode: u32,
     stage: u16,
     extended_flags: u16,
-    /// Whether it has one of the marks by which git shows no change.
+    /// Whether the entry is marked `assume-unchanged` or `skip-worktree`.
     is_hidden: bool,
 }
 
@@ -216,20 +217,20 @@ impl Index {
     /// `None` if anything in the file is not understood.
     pub(crate) fn parse(bytes: Vec<u8>, hash_kind: HashKind) -> Option<Self> {
         let index = Self::parse_part(bytes, hash_kind)?;
-        // An empty name is a change to a shared index, see `shared_file`.
+        // An entry without a name changes an entry of the shared file, see `shared_file`.
         let has_names = index.entries.iter().all(|entry| !entry.name.is_empty());
         // git keeps the entries sorted by name and stage, and refuses an index that is not.
         let order = |entry| (index.name_of(entry), entry.stage);
         let is_sorted = index.entries.is_sorted_by(|a, b| order(a) < order(b));
         // An extension that begins with a lower-case letter changes the meaning of the entries:
-        // `link` says that others are in another file. `sdir` announces entries that are whole
-        // folders, which `is_plain` tells apart.
+        // `link` says that another file has more entries. `sdir` says that some entries are whole
+        // folders, for which `is_plain` is false.
         let is_understood = |name: &[u8]| name.first().is_some_and(u8::is_ascii_uppercase) || name == b"sdir";
         let is_readable = index.extensions().all(|found| found.is_some_and(|(name, _)| is_understood(name)));
         (has_names && is_sorted && is_readable).then_some(index)
     }
 
-    /// Parses the entries of a file that may be one of two which make up a split index.
+    /// Parses the entries of an index file, which may be one of the two files of a split index.
     fn parse_part(bytes: Vec<u8>, hash_kind: HashKind) -> Option<Self> {
         let mut cursor = IndexCursor { bytes: &bytes, at: 0 };
         if cursor.take(4)? != b"DIRC" {
@@ -294,9 +295,9 @@ impl Index {
         id.iter().any(|byte| *byte != 0).then(|| format!("sharedindex.{hex}"))
     }
 
-    /// git reads a large index by several threads. It starts each of them where the table `IEOT`
-    /// says, and looks for extensions where `EOIE` says. If the tables are false, git may read
-    /// other entries than those found here.
+    /// Whether the offsets in the tables `IEOT` and `EOIE` are correct. git reads a large index in
+    /// several threads, which start at the offsets in `IEOT`, and looks for extensions at the
+    /// offset in `EOIE`. With false offsets, git may read other entries than this code.
     fn has_true_tables(&self) -> bool {
         let are_true = self.extensions().all(|found| match found {
             Some((b"EOIE", content)) => IndexCursor { bytes: content, at: 0 }.size() == Some(self.entries_end),
@@ -304,8 +305,8 @@ impl Index {
             Some(_) => true,
             None => false,
         });
-        // git looks for `EOIE` at a fixed distance from the end, even if another extension is
-        // there.
+        // git looks for `EOIE` at a fixed distance from the end, even if the bytes there belong to
+        // another extension.
         let hash = self.hash_kind.length();
         let tail = self.bytes.len().checked_sub(EXTENSION_HEADER + 4 + hash + hash);
         let has_tail = tail.and_then(|at| self.bytes.get(at..)?.get(..4)) == Some(b"EOIE");
@@ -313,8 +314,8 @@ impl Index {
         are_true && (has_last || !has_tail)
     }
 
-    /// Whether each block of the table `IEOT` starts where one of our entries does. The first entry
-    /// of a block must have its whole name: there git knows no previous one.
+    /// Whether each block of the table `IEOT` starts at an entry of `self`. The first entry of a
+    /// block must spell its whole name, because git knows no previous name there.
     fn has_offsets(&self, table: &[u8]) -> Option<bool> {
         let mut table = IndexCursor { bytes: table, at: 4 };
         let mut entry = 0_usize;
@@ -387,7 +388,7 @@ impl<'b> IndexCursor<'b> {
 
     /// The bytes before the next NUL, which is skipped.
     fn until_nul(&mut self) -> Option<&'b [u8]> {
-        // Looks at a word at a time, which an iterator does not.
+        // `CStr` compares a machine word at a time, which an iterator does not.
         let found = CStr::from_bytes_until_nul(self.bytes.get(self.at..)?).ok()?.to_bytes();
         self.at += found.len() + 1;
         Some(found)
@@ -399,8 +400,7 @@ impl<'b> IndexCursor<'b> {
         Some((name, self.take(size)?))
     }
 
-    /// Reads an entry and adds its name to `names`, where `previous` is that of the entry before
-    /// it.
+    /// Reads an entry and adds its name to `names`. `previous` is the range of the previous name.
     fn entry(
         &mut self,
         version: u32,

@@ -1,9 +1,9 @@
 //! The git repository that a project belongs to, read from git's own files.
 //!
 //! The sandbox makes a git directory writable, and the command may have written the `.git` that
-//! names it. So a `.git` that leads out of the project is only a claim. The claim is accepted if
-//! the place that it names points back, in a file that the command cannot write without access to
-//! that place. Nothing here starts `git`: its configuration can name programs to run.
+//! names it. So a `.git` that leads out of the project is only a claim. The claim is accepted if a
+//! file in the git directory that it names points back. The command cannot write that file without
+//! access to the git directory. Nothing here starts `git`, whose configuration can name programs.
 
 pub(crate) mod config;
 pub(crate) mod ignore;
@@ -48,9 +48,9 @@ pub struct Repository {
 /// The repository of the nearest of `candidates` with a `.git`: `root`, then the ancestors that may
 /// be searched, nearest first.
 ///
-/// The nearest `.git` decides, also if it is invalid. git would search further up. That would be
-/// wrong here: a command that empties the project's repository would open the repository around the
-/// project.
+/// The nearest `.git` decides, even if it is invalid. git would search further up. Doing so here
+/// would be wrong: a command that empties the project's repository would get access to the
+/// repository around the project.
 pub fn discover(
     host: &Host,
     root: &AbsPath,
@@ -97,8 +97,8 @@ fn repository_at(host: &Host, root: &AbsPath, folder: &AbsPath) -> Result<Option
     let target = match dot_git.kind {
         None if !is_link => return Ok(None),
         Some(FileKind::Directory) if !is_link => return plain(host, &root, &folder, dot_git.path).map(Some),
-        // git itself never makes `.git` a link; other tools do (`repo`). It proves as little as a
-        // file.
+        // git itself never makes `.git` a link; other tools do (`repo`). A link proves as little
+        // as a file.
         Some(FileKind::Directory) => dot_git.path,
         Some(FileKind::File) if !is_link => read_pointer(host, &folder, &dot_git.path)?.ok_or_else(|| {
             Doubt::new("is a file that does not say `gitdir: PATH`", "remove it, or restore what git wrote")
@@ -116,8 +116,8 @@ fn repository_at(host: &Host, root: &AbsPath, folder: &AbsPath) -> Result<Option
 /// A `.git` directory belongs to the folder that it lies in, without further proof. A `commondir`
 /// in it is not followed: git never puts one there, and the command could.
 ///
-/// In the project itself a broken `.git` counts, too. It opens nothing that the project does not
-/// open, and after `rm .git/HEAD` the hooks still have to be protected in the next run.
+/// In the project's own folder even a broken `.git` counts. The command can write there anyway,
+/// and after `rm .git/HEAD` the next run must still protect the hooks.
 fn plain(host: &Host, root: &AbsPath, folder: &AbsPath, git_dir: AbsPath) -> Result<Repository, Doubt> {
     if folder != root && !is_git_directory(host, &git_dir)? {
         return Err(Doubt::new(
@@ -138,7 +138,7 @@ struct Pointer {
 
 impl Pointer {
     fn follow(self, host: &Host) -> Result<Repository, Doubt> {
-        // The `gitdir` of a worktree can only name a file; a link resolves to its own target. A
+        // The `gitdir` of a worktree can only name a file, and a link is resolved to its target. A
         // `commondir` of `./` is our own placeholder, and means the directory itself.
         let names_another = |common: Option<Vec<u8>>| common.is_some_and(|common| common != b"./");
         let is_worktree = !self.is_link && names_another(read_path(host, &self.target.child("commondir"))?);
@@ -146,7 +146,7 @@ impl Pointer {
         match common_dir {
             Ok(common_dir) => Ok(repository(host, self.folder, self.target, common_dir)),
             // A git directory in the project (`gitdir: ./.bare`, usual with several worktrees)
-            // needs no proof: the project covers it, and its hooks need protection.
+            // needs no proof: it is part of the project, and its hooks need protection.
             Err(_) if self.target.is_below(&self.root) && is_git_directory(host, &self.target)? => {
                 Ok(repository(host, self.folder, self.target.clone(), self.target))
             }
@@ -156,8 +156,8 @@ impl Pointer {
 
     /// The common directory of a linked worktree.
     ///
-    /// It must be `<common>/worktrees/<name>`: the command could write a directory elsewhere, with
-    /// a `commondir` that names any repository.
+    /// The git directory must be `<common>/worktrees/<name>`. Elsewhere, the command could write a
+    /// directory with a `commondir` that names any repository.
     fn verified_worktree(&self, host: &Host) -> Result<AbsPath, Doubt> {
         let Self { folder, target, .. } = self;
         let doubt = |problem: String| {
@@ -203,7 +203,7 @@ impl Pointer {
         Err(Doubt::new(format!("points to `{target}`, whose {problem}"), help))
     }
 
-    /// Whether the path `back`, written in the target, is `expected` once resolved.
+    /// Whether the path `back`, which a file in the target holds, resolves to `expected`.
     ///
     /// A symlink in the project proves nothing: the command could replace a former worktree in it
     /// by a link to the project itself.
@@ -245,13 +245,13 @@ fn read_settings(host: &Host, file: &AbsPath) -> io::Result<Option<Vec<u8>>> {
     host.noting_closed(file.as_path(), host.read_regular(file, LARGEST_SETTINGS))
 }
 
-/// git takes paths and values for C strings.
+/// git treats paths and values as C strings.
 fn until_nul(text: &[u8]) -> &[u8] {
     text.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// `core.worktree` as git reads it. With `extensions.worktreeConfig` (`git sparse-checkout` sets it
-/// in submodules) it is in a file of its own.
+/// `core.worktree` as git reads it. With `extensions.worktreeConfig` (`git sparse-checkout` sets
+/// it in submodules), git reads `config.worktree` first.
 fn core_worktree(host: &Host, git_dir: &AbsPath) -> io::Result<Option<Vec<u8>>> {
     let shared = read_small(host, &git_dir.child("config"))?.unwrap_or_default();
     if config::last_value(&shared, "extensions", "worktreeconfig")?.is_some_and(|value| config::is_true(&value)) {
@@ -263,7 +263,7 @@ fn core_worktree(host: &Host, git_dir: &AbsPath) -> io::Result<Option<Vec<u8>>> 
     config::last_value(&shared, "core", "worktree")
 }
 
-/// Looks for the marks by which git knows a repository, without all of git's checks.
+/// Whether `path` has `HEAD` and `objects`. git checks more than that.
 fn is_git_directory(host: &Host, path: &AbsPath) -> io::Result<bool> {
     Ok(has(host, path, "HEAD", FileKind::File)? && has(host, path, "objects", FileKind::Directory)?)
 }

@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::host::commands::{CommandSearch, words_of};
 use crate::policy::path::AbsPath;
 
-/// Paths that hold no symlinks, and need not exist.
+/// The named paths. They hold no symlinks, and need not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
     /// `core.hooksPath` and `init.templateDir`: folders.
@@ -20,12 +20,12 @@ pub struct Named {
     pub included: BTreeSet<AbsPath>,
     /// Files in the work tree that are part of a command.
     pub programs: BTreeSet<AbsPath>,
-    /// The symlinks on the way to all of these. No mount keeps a symlink in its place.
+    /// The symlinks on the way to all of these. No mount can protect a symlink from replacement.
     pub links: BTreeSet<AbsPath>,
 }
 
-/// Collects the paths that settings name: the settings of each repository, and of all other scopes.
-/// Relative paths start at the work tree of the repository.
+/// Collects the paths that the settings of each repository and of all other scopes name. Relative
+/// paths start at the work tree of the repository.
 pub fn named(host: &Host, repositories: &[Repository], scopes: &Scopes) -> Named {
     let mut named = Named::default();
     for repository in repositories {
@@ -55,15 +55,15 @@ struct SettingsSearch<'a> {
     top: &'a AbsPath,
     scopes: &'a Scopes,
     named: &'a mut Named,
-    /// Files that were read for this work tree, and the folders of their spelled paths.
+    /// Files that were read for this work tree, each with the folder of its path as spelled.
     read: BTreeSet<(AbsPath, AbsPath)>,
-    /// Files that are still to be read.
+    /// Files that must still be read, with the folders of their paths as spelled.
     waiting: Vec<(AbsPath, AbsPath)>,
 }
 
 impl SettingsSearch<'_> {
-    /// Reads all files that wait. Settings that cannot be parsed name nothing: git refuses them as
-    /// well. The host records settings of the caller that are closed.
+    /// Reads all waiting files. Settings that cannot be parsed name nothing, because git refuses
+    /// them. The host records files that the caller owns but may not read.
     fn read(&mut self) {
         while let Some((file, folder)) = self.waiting.pop() {
             if !self.read.insert((file.clone(), folder.clone())) {
@@ -77,8 +77,8 @@ impl SettingsSearch<'_> {
         }
     }
 
-    /// A relative path of an include starts at `folder`, where the file was found, and not where a
-    /// symlink led from there.
+    /// Adds the paths that `entry` names. A relative path of an include starts at `folder`, the
+    /// folder of the settings file before symlinks are followed.
     fn entry(&mut self, entry: &ConfigEntry, folder: &AbsPath) {
         if entry.is("core", "hookspath") || entry.is("init", "templatedir") {
             self.folder(&entry.value);

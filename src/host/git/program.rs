@@ -1,15 +1,15 @@
-//! The user's git, started where it may run no program that a repository names.
+//! Starts the user's git so that it runs no pager, hook or monitor that a repository names.
 
 use std::process::Command;
 
 use crate::host::{Host, Resolved, Session};
 use crate::policy::AbsPath;
 
-/// The first `git` in an absolute folder on PATH for which `is_trusted` holds: of the path before
-/// symlinks, of each symlink on the way, and of the program itself.
+/// The first trusted `git` in an absolute folder on PATH. `is_trusted` must hold for the path
+/// before symlinks, for each symlink on the way, and for the program itself.
 pub(crate) fn find(host: &Host, session: &Session, is_trusted: impl Fn(&AbsPath) -> bool) -> Option<AbsPath> {
     session.path_folders().find_map(|folder| {
-        // The path before symlinks, because some programs behave by their name.
+        // Keep the path before symlinks, because some programs act by the name that starts them.
         let program = AbsPath::normalize(folder.join("git"))?;
         let Resolved { path, links, .. } = host.program(program.as_path())?;
         let is_trusted = links.iter().chain([&path, &program]).all(&is_trusted);
@@ -17,8 +17,8 @@ pub(crate) fn find(host: &Host, session: &Session, is_trusted: impl Fn(&AbsPath)
     })
 }
 
-/// A command of git in `folder`, without pager, hooks and monitor, and with an environment of the
-/// caller's settings alone: GIT_DIR and similar variables would lead to another repository.
+/// A git command in `folder`, without pager, hooks and file system monitor. Its environment has
+/// none of the caller's GIT_ variables: GIT_DIR, for example, would lead to another repository.
 pub(crate) fn command(program: &AbsPath, session: &Session, host: &Host, folder: &AbsPath) -> Command {
     let mut command = Command::new(program.as_path());
     command.args(["--no-optional-locks", "--no-pager", "--literal-pathspecs", "--no-replace-objects"]);

@@ -28,7 +28,7 @@ const COMMANDS: [&str; 12] = [
 /// Variables that hold a folder of programs or hooks.
 const FOLDERS: [&str; 2] = ["GIT_TEMPLATE_DIR", "GIT_EXEC_PATH"];
 
-/// The scopes of one user. All of them count, also those that a variable turns off: each one only
+/// The scopes of one user. A scope counts even if a variable turns it off, because each scope only
 /// adds paths to protect.
 #[derive(Clone, Debug)]
 pub struct Scopes {
@@ -39,7 +39,7 @@ pub struct Scopes {
     pub(super) entries: Vec<ConfigEntry>,
     pub(super) commands: Vec<Vec<u8>>,
     pub(super) folders: Vec<Vec<u8>>,
-    /// The folder in which each git on the PATH is installed: `%(prefix)` in a path.
+    /// The folders in which the git programs on PATH are installed: `%(prefix)` in a path.
     prefixes: Vec<AbsPath>,
 }
 
@@ -65,7 +65,7 @@ impl Scopes {
         }
     }
 
-    /// The places that `value` may mean as a path, unresolved; a relative one starts at `from`.
+    /// The unresolved paths that `value` may mean. A relative path starts at `from`.
     pub(super) fn places(&self, host: &Host, value: &[u8], from: &AbsPath) -> Vec<PathBuf> {
         let value = value.strip_prefix(b":(optional)").unwrap_or(value);
         let under = |folder: &AbsPath, rest: &[u8]| folder.as_path().join(OsStr::from_bytes(rest));
@@ -81,8 +81,8 @@ fn prefix_of(host: &Host, folder: &Path) -> Option<AbsPath> {
     host.program(&folder.join("git"))?.path.parent()?.parent()
 }
 
-/// The settings of `GIT_CONFIG_KEY_n` and `GIT_CONFIG_PARAMETERS`. Text that git refuses gives
-/// none.
+/// The settings in `GIT_CONFIG_KEY_n` and `GIT_CONFIG_PARAMETERS`. Parameters that git refuses are
+/// ignored.
 fn environment(session: &Session) -> Vec<ConfigEntry> {
     let numbered = session.env.iter().filter_map(|(name, key)| {
         let number = name.as_bytes().strip_prefix(b"GIT_CONFIG_KEY_")?;
@@ -118,7 +118,8 @@ fn quoted(mut text: &[u8]) -> Option<Vec<ConfigEntry>> {
     }
 }
 
-/// Takes a word in single quotes from the start of `text`. git writes `'` as `'\''`, and `!` alike.
+/// Takes a word in single quotes from the start of `text`. git writes `'` as `'\''` and `!` as
+/// `'\!'`.
 fn unquoted(text: &mut &[u8]) -> Option<Vec<u8>> {
     let mut word = Vec::new();
     let mut rest = text.strip_prefix(b"'")?;

@@ -250,7 +250,7 @@ fn a_git_directory_inside_the_project_needs_no_proof() {
     fs::remove_file(fixture.real("project/.git")).unwrap();
     fixture.symlink("project/.git", ".bare");
     assert_accepted(&fixture, &["project"], "project/.bare", "project/.bare", Some("main"));
-    // Seen from a root below the folder, the same directory is outside.
+    // For a project below this folder, the same git directory is outside of the project.
     fs::create_dir(fixture.real("project/sub")).unwrap();
     assert_eq!(discovered(&fixture, &["project/sub", "project"]).repository, None);
 }

@@ -23,7 +23,8 @@ const DEPTH: usize = 3;
 /// At most so many folders are searched.
 const MOST_SEARCHED: usize = 2_000;
 
-/// The doubts about each repository at the start, by the path that must go for git to ignore it.
+/// The doubts about each repository at the start. The key is the path that must be moved away so
+/// that git ignores the repository.
 pub(super) struct AgentRepositories {
     folders: Vec<AbsPath>,
     before: BTreeMap<AbsPath, Vec<String>>,
@@ -55,7 +56,7 @@ impl AgentRepositories {
                 if !doubts.is_empty() {
                     let report = HeldReport {
                         finding: format!(
-                            "an agent outside would use `{place}`, which has since this run {}",
+                            "an agent outside would use `{place}`, and since this run it has {}",
                             listed_doubts(doubts)
                         ),
                         subject: "it".to_owned(),
@@ -95,7 +96,7 @@ impl<'a> Search<'a> {
     fn at(&mut self, folder: &AbsPath, depth: usize) -> io::Result<()> {
         let entries = self.host.read_dir(folder)?;
         let has = |name: &str| entries.iter().any(|entry| entry.name == name);
-        // Gemini CLI makes this folder the home of git.
+        // Gemini CLI sets HOME to this folder for git.
         if has(".gitconfig") {
             let settings = folder.child(".gitconfig");
             let doubts = doubts_about_file(self.host, &settings);

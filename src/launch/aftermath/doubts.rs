@@ -53,7 +53,7 @@ pub(super) fn doubts_about(host: &Host, found: &Nested, reach: Reach) -> Vec<Str
 pub(super) fn doubts_about_settings(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> Vec<String> {
     let mut doubts = Vec::new();
     let config = common_dir.child("config");
-    // git always makes this file. In the next run no rule protects a file that is missing.
+    // git always makes this file. If it is missing, no rule protects it in the next run.
     if matches!(host.kind(&config), Ok(None)) {
         doubts.push("no settings yet".to_owned());
     }
@@ -79,7 +79,7 @@ pub(super) fn doubts_about_settings(host: &Host, git_dir: &AbsPath, common_dir: 
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Ok(_) | Err(_) => doubts.push("hooks".to_owned()),
     }
-    // git reads remotes from there, and writes none.
+    // git reads remotes from these folders, but never writes any there.
     for name in ["remotes", "branches"] {
         match host.read_dir(&common_dir.child(name)) {
             Ok(entries) if entries.is_empty() => {}

@@ -1,6 +1,6 @@
 //! Symlinks in git directories. git appends to its logs and replaces its files through symlinks, so
-//! a link makes it write wherever the user can. git itself makes none, except for an old form of
-//! `HEAD`. A link that is new after the run is moved aside.
+//! a link makes it write wherever the user can. git itself makes no links, except for an old form
+//! of `HEAD`. A link that is new after the run is moved aside.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -27,10 +27,10 @@ const MOST_FOLDERS: usize = 20_000;
 const REMOVE_LINK: &str = "remove it before you use git in this project: git would write through it";
 
 pub(super) struct GitDirLinks {
-    /// The git directories of the project at the start. No git directory lies where the search of
-    /// another one finds its links.
+    /// The git directories of the project at the start, without those that the search of another
+    /// one covers.
     git_dirs: BTreeSet<AbsPath>,
-    /// The links in them, and the target of each.
+    /// The links in these git directories at the start, and the target of each.
     known: BTreeMap<AbsPath, OsString>,
     /// A path that could not be examined at the start, with the reason.
     pub(super) unclear: Option<String>,
@@ -61,17 +61,18 @@ impl GitDirLinks {
         self.known.retain(|link, target| facts.keep("link", link, target.as_bytes()));
     }
 
-    /// Moves each new link aside, and puts a link back that leads elsewhere now. `can_be_written`
-    /// tells whether the command could create or replace a path. A search that does not come to its
-    /// end is reported wherever the git directory is, because it may have missed links.
+    /// Moves each new link aside. If the target of a known link has changed, makes the old link
+    /// again. `can_be_written` tells whether the command could create or replace a path. A search
+    /// that stops at its limit is reported for every git directory, because it may have missed
+    /// links.
     pub(super) fn check(&self, can_be_written: &impl Fn(&AbsPath) -> bool, closed: Closed, held: &mut Held) {
         if ablate::is_off(Mitigation::GitLinks) {
             return;
         }
         for git_dir in &self.git_dirs {
             let found = search_opening(held.host, git_dir, closed);
-            // Asks about an entry of the folder, because a new link would be one. The folder itself
-            // may be the root of a mount, which the command cannot replace.
+            // A new link would be an entry of the folder, so `can_be_written` gets the path of an
+            // entry. The folder itself may be a mount point, which the command cannot replace.
             let unknown = found.closed.iter().filter(|(folder, _)| can_be_written(&folder.child("HEAD")));
             let unknown = unknown.map(|(folder, e)| (folder, reason(e)));
             let overfull = found
@@ -92,7 +93,8 @@ impl GitDirLinks {
     }
 }
 
-/// Moves `link` out of the folder in which git would use it under another name, too.
+/// Moves `link` to the top of the git directory. In its own folder, such as `refs`, git would use
+/// the link under any name.
 fn move_aside(git_dir: &AbsPath, link: &AbsPath, target: &OsStr, before: Option<&OsString>, held: &mut Held) {
     let shown = escape_for_display(target);
     let report = HeldReport {
@@ -113,7 +115,7 @@ fn move_aside(git_dir: &AbsPath, link: &AbsPath, target: &OsStr, before: Option<
     }
 }
 
-/// The symlinks in `git_dir`, and the folders in which some may be.
+/// The symlinks in `git_dir`, and the folders that could not be searched for symlinks.
 pub(super) fn doubts(host: &Host, git_dir: &AbsPath) -> Vec<String> {
     if ablate::is_off(Mitigation::GitLinks) {
         return Vec::new();
@@ -126,8 +128,8 @@ pub(super) fn doubts(host: &Host, git_dir: &AbsPath) -> Vec<String> {
     links.chain(closed).chain(overfull).collect()
 }
 
-/// Whether git could have made the link itself (`core.preferSymlinkRefs`). It reads such a link as
-/// a name, and does not follow it. Its logs are files, which it appends to.
+/// Whether git could have made the link itself (`core.preferSymlinkRefs`). git reads the target of
+/// such a link as the name of a ref, and does not follow the link. git makes no links in `logs`.
 fn is_symbolic_ref(git_dir: &AbsPath, link: &AbsPath, target: &OsStr) -> bool {
     let target = target.as_bytes();
     let is_ref = target.starts_with(b"refs/") && !target.windows(2).any(|part| part == b"..");
@@ -136,16 +138,17 @@ fn is_symbolic_ref(git_dir: &AbsPath, link: &AbsPath, target: &OsStr) -> bool {
         && !components(git_dir, link).contains(&"logs".as_ref())
 }
 
-/// Whether a link lies where it was moved aside. git has no files of such names there.
+/// Whether a link is one that was moved aside. git has no files with such names at the top of a
+/// git directory.
 fn is_held(git_dir: &AbsPath, link: &AbsPath) -> bool {
     let names = components(git_dir, link);
     names.len() == 1 && names[0].as_bytes().windows(5).any(|part| part == b".held")
 }
 
-/// Whether the folders with names of two characters in `folder` hold objects: files whose names are
-/// hashes of their contents. There may be 65,536 of these folders (`lfs/objects/ab/cd`), and git
-/// writes to none of the files. In logs and refs such a folder is a part of the name of a branch,
-/// and below `modules` it may be a part of the name of a submodule.
+/// Whether `folder` is an object store, whose subfolders with names of two characters need no
+/// search. There may be 65,536 of them (`lfs/objects/ab/cd`), and git does not change the files in
+/// them. In `logs` and `refs`, a folder `objects` is part of the name of a branch. Below `modules`
+/// it may be part of the name of a submodule.
 fn is_store(host: &Host, git_dir: &AbsPath, folder: &AbsPath) -> bool {
     let names = components(git_dir, folder);
     let around = match names.as_slice() {
@@ -160,8 +163,8 @@ fn is_store(host: &Host, git_dir: &AbsPath, folder: &AbsPath) -> bool {
     }
 }
 
-/// Whether git accepts `folder` as a git directory. Then it uses no other one within, except below
-/// its `modules`.
+/// Whether git accepts `folder` as a git directory. git uses no other git directory inside such a
+/// folder, except below its `modules`.
 fn is_git_dir(host: &Host, folder: &AbsPath) -> bool {
     OpenDir::open(host, folder).is_ok_and(|folder| {
         matches!(valid_head(&folder), Ok(Some(_)))
@@ -174,10 +177,10 @@ fn components<'p>(git_dir: &AbsPath, path: &'p AbsPath) -> Vec<&'p OsStr> {
     below.iter().collect()
 }
 
-/// The folders that a search opens if they cannot be listed.
+/// Selects the folders that a search makes readable if it cannot list them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closed {
-    /// Folders that git can search.
+    /// Only folders that this user can search, and in which git can therefore reach links.
     IfSearchable,
     All,
 }
@@ -188,7 +191,7 @@ struct Found {
     links: BTreeMap<AbsPath, OsString>,
     /// The folders that could not be searched.
     closed: Vec<(AbsPath, io::Error)>,
-    /// There are more than [`MOST_FOLDERS`], and some were not searched.
+    /// The search reached a limit, such as [`MOST_FOLDERS`], and left out some folders.
     is_overfull: bool,
 }
 
@@ -197,7 +200,8 @@ fn search(host: &Host, git_dir: &AbsPath) -> Found {
     search_by(host, git_dir, |folder| host.read_dir(folder))
 }
 
-/// Finds them after a run, which may have closed a folder so that only git reaches a link in it.
+/// Finds the symlinks after a run. The command may have made a folder unreadable that git can
+/// still search. This function makes such a folder readable.
 fn search_opening(host: &Host, git_dir: &AbsPath, closed: Closed) -> Found {
     search_by(host, git_dir, |folder| match host.read_dir(folder) {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
@@ -310,8 +314,8 @@ mod tests {
         assert!(found.closed.is_empty() && !found.is_overfull);
     }
 
-    /// The target may be unreadable only for the moment. At the start, [`GitDirLinks::start`]
-    /// refuses then.
+    /// The target may be unreadable only for a moment. At the start of a run,
+    /// [`GitDirLinks::start`] returns such an error in `unclear`.
     // SPEC R14
     #[test]
     fn a_link_that_cannot_be_read_is_reported_with_its_folder() {

@@ -1,6 +1,6 @@
-//! Files in git directories that git does not check. By their contents, git reads, writes or
-//! deletes files that the command could not: the names in an index, a `MERGE_RR`, and the like. git
-//! itself writes no such content, or the user loses little if it is moved aside.
+//! Files in git directories whose contents git does not check, such as `MERGE_RR` and the names in
+//! an index. They can make git read, write or delete files that the command could not. Such a file
+//! is moved aside: git itself does not write such content, or the user loses little.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -23,10 +23,10 @@ use super::modules::NOT_ENTERED;
 use super::overlap::Facts;
 use super::{is_there, name_in};
 
-/// The folders of all git directories that are searched.
+/// The largest number of folders that are searched in all git directories together.
 const MOST_FOLDERS: usize = 20_000;
-/// The largest file that is read. It has one line for each file with a conflict, each object store
-/// or each table of refs.
+/// The size of the largest file that is read. The files have one line for each conflict, object
+/// store or table of refs.
 const LARGEST: u64 = 1 << 20;
 /// The number of names in one sentence.
 const MOST_NAMED: usize = 5;
@@ -41,7 +41,7 @@ const REMOVE_INDEX: &str = "remove it before you use git in this project, and ru
 
 pub(super) struct GitStateWatch {
     root: AbsPath,
-    /// The git directories at the start. Some lie in others.
+    /// The git directories at the start. Some are inside others.
     git_dirs: Vec<AbsPath>,
     before: Found,
     /// The paths that the run cannot see.
@@ -83,8 +83,8 @@ impl GitStateWatch {
         self.check(search(held.host, &self.git_dirs), &[], plan, held);
     }
 
-    /// Does so in the git directories that did not exist at the start. `families` are the
-    /// repositories of now.
+    /// Moves aside or reports such files in the git directories that did not exist at the start.
+    /// `families` are the repositories after the run.
     pub(super) fn finish_new(&self, families: &Families, git_dirs: &BTreeSet<AbsPath>, plan: &Plan, held: &mut Held) {
         let is_known = |git_dir: &AbsPath| self.git_dirs.binary_search(git_dir).is_ok();
         let is_new = |git_dir: &AbsPath| !git_dir.ancestors().any(|around| is_known(&around));
@@ -118,7 +118,7 @@ impl GitStateWatch {
         }
     }
 
-    /// The reason to move the index of `git_dir` aside.
+    /// The report, if there is a reason to move the index of `git_dir` aside.
     fn judge(
         &self,
         host: &Host,
@@ -182,7 +182,7 @@ pub(super) fn doubts(host: &Host, found: &Nested) -> Vec<String> {
             doubts.push(format!("a `{name}`"));
         }
     }
-    // `nested` says if it cannot be read.
+    // The module `nested` reports an index that cannot be read.
     let parts = index::parts(host, &found.git_dir, &found.common_dir).ok().flatten().unwrap_or_default();
     if let Some(name) = parts.iter().find_map(index::Index::refused_name) {
         doubts.push(format!("the name `{}` in its index", escape_for_display(OsStr::from_bytes(name))));
@@ -233,7 +233,8 @@ struct HiddenEntries {
     hidden: HashSet<Vec<u8>>,
     /// The entries at the start; `None` if the index could not be read.
     before: Option<BTreeSet<AbsPath>>,
-    /// The hidden files and folders themselves, which the command may move with a folder.
+    /// The identities of the hidden files and folders. They show whether the command has moved one
+    /// together with the folder around it.
     identities: HashMap<AbsPath, Identity>,
 }
 
@@ -248,7 +249,7 @@ impl HiddenEntries {
         watch
     }
 
-    /// The hidden entries of an index that had no entries at the start.
+    /// The value for an index that had no entries at the start.
     fn of(host: &Host, repository: Repository, hidden_paths: &[AbsPath]) -> Self {
         let names = hidden_paths.iter().filter_map(|path| path.relative_to(&repository.work_tree));
         let hidden: HashSet<Vec<u8>> = names.map(|name| name.as_os_str().as_bytes().to_vec()).collect();
@@ -259,8 +260,8 @@ impl HiddenEntries {
         Self { repository, hidden, before: Some(BTreeSet::new()), identities }
     }
 
-    /// The entries in `parts` that are a hidden file, or lie in a hidden folder, under a new name:
-    /// the command moved a folder around it.
+    /// The entries in `parts` for a hidden file, or for a file in a hidden folder, that the
+    /// command has moved together with a folder around it.
     fn moved(&self, host: &Host, parts: &[index::Index]) -> Vec<AbsPath> {
         let has_left = |(path, known): &(&AbsPath, &Identity)| identity(host, path).as_ref() != Some(*known);
         let moved: Vec<Identity> = self.identities.iter().filter(has_left).map(|(_, known)| *known).collect();
@@ -302,21 +303,21 @@ fn identity(host: &Host, path: &AbsPath) -> Option<Identity> {
     folder.stat(name).ok().flatten().map(|found| Identity::of_stat(&found))
 }
 
-/// A file as `stat` describes it. No program can set the last two numbers.
+/// The name, inode number and ctime of a file. No program can set the ctime.
 type Stamp = (std::ffi::OsString, u64, i64, i64);
 
 #[derive(Default)]
 struct Found {
-    /// The hashes of the files that git does not check, unless they are empty.
+    /// The hashes of those files that git does not check and that are not empty.
     files: BTreeMap<AbsPath, [u8; 32]>,
     /// The git directories with an index, and the state of its files.
     indexes: BTreeMap<AbsPath, BTreeSet<Stamp>>,
-    /// Whether there are more folders than are searched.
+    /// Whether the search left out some folders.
     is_cut: bool,
 }
 
-/// Searches `git_dirs`, and the git directories of worktrees and submodules in them. Closed folders
-/// have been opened or reported as those that may hold links.
+/// Searches `git_dirs`, and the git directories of worktrees and submodules in them. The module
+/// `git_dir_links` has already made unreadable folders readable or reported them.
 fn search(host: &Host, git_dirs: &[AbsPath]) -> Found {
     let mut found = Found::default();
     let mut waiting = git_dirs.to_vec();

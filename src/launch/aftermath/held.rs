@@ -64,7 +64,7 @@ pub(super) fn move_aside_in_place(host: &Host, place: &AbsPath) -> io::Result<Ab
     move_aside(host, place, &place.parent().unwrap_or_else(AbsPath::root), &name)
 }
 
-/// Renames `place` and returns the new path. Nothing is deleted, because it may be the user's work.
+/// Renames `place` and returns the new path. It is not deleted, because it may be the user's work.
 fn move_aside(host: &Host, place: &AbsPath, folder: &AbsPath, name: &str) -> io::Result<AbsPath> {
     let ((from, old_name), aside) = (OpenDir::parent_of(host, place)?, OpenDir::open(host, folder)?);
     super::make_writable(&from)?;
@@ -73,7 +73,7 @@ fn move_aside(host: &Host, place: &AbsPath, folder: &AbsPath, name: &str) -> io:
     if from.rename_new(old_name, &aside, &plain).is_ok() {
         return Ok(folder.child(plain));
     }
-    // The name is in use, or the file system cannot tell.
+    // The name is in use, or the file system does not support RENAME_NOREPLACE.
     let free = format!("{plain}-{}", super::unpredictable_suffix());
     from.rename(old_name, &aside, &free)?;
     Ok(folder.child(free))
@@ -105,8 +105,9 @@ mod tests {
         said.iter().next().unwrap().clone()
     }
 
-    /// Otherwise a command could create the names beforehand, and its planted files would stay. It
-    /// could also close the folder, which `tests/escape/nested.rs` tries as an ordinary user.
+    /// A command could create the usual names beforehand, to keep its planted files in place. It
+    /// could also make the folder read-only, which `tests/escape/nested.rs` tries as an ordinary
+    /// user.
     #[test]
     fn there_is_always_a_name_to_move_to() {
         let folder = tempfile::tempdir().unwrap();

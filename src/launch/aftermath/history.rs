@@ -1,5 +1,5 @@
 //! Marks in a repository that make git show another history than its commits have (replaced
-//! objects, grafts, and commits without parents), and files that it does not show.
+//! objects, grafts, and commits without parents), and patterns of files that git does not show.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use super::held::{self, Held};
 use super::nested::Changeable;
 use super::overlap::Facts;
 
-/// A repository with some hundred thousand packed refs.
+/// Enough for a repository with some hundred thousand packed refs.
 const LARGEST: u64 = 64 << 20;
 const REPLACE: &str = "refs/replace/";
 const EXCLUDE: &str = "info/exclude";
@@ -79,7 +79,7 @@ impl HistoryWatch {
         for common_dir in self.known.keys().chain(new) {
             let before = self.known.get(common_dir);
             let mut now = marks(held.host, common_dir);
-            // `git clone --depth` and `git submodule add --depth` make it.
+            // `git clone --depth` and `git submodule add --depth` make the file `shallow`.
             now.retain(|mark| {
                 before.is_some_and(|before| !before.contains(mark)) || before.is_none() && mark.0 != SHALLOW
             });
@@ -95,7 +95,8 @@ impl HistoryWatch {
     }
 }
 
-/// The lines of a list that are no comments. A list that cannot be read is one line.
+/// The lines of a list that are no comments. If the list cannot be read, the error is the only
+/// line.
 fn patterns(host: &Host, list: &AbsPath) -> BTreeSet<Vec<u8>> {
     let text = host.read_regular(list, LARGEST).map(Option::unwrap_or_default);
     let text = text.unwrap_or_else(|e| e.kind().to_string().into_bytes());
@@ -124,7 +125,7 @@ fn marks(host: &Host, common_dir: &AbsPath) -> BTreeSet<Mark> {
             add(&file, &|_| Some(file.clone()));
         }),
         Err(e) if is_absent(&e) => {}
-        // A run that closes the folder, or opens it, changes the output of git.
+        // The output of git depends on whether it can read the folder, so the error is a mark.
         Err(e) => closed = Some((REPLACE.to_owned(), e.kind().to_string().into_bytes())),
     }
     add("packed-refs", &|line| {
@@ -136,7 +137,7 @@ fn marks(host: &Host, common_dir: &AbsPath) -> BTreeSet<Mark> {
     marks
 }
 
-/// The commit that a line is about.
+/// The first word of a line, which is the id of a commit.
 fn first_word(line: &[u8]) -> Vec<u8> {
     line.split(|byte| *byte == b' ').next().unwrap_or_default().to_vec()
 }

@@ -22,7 +22,7 @@ pub(super) struct KeyWatch {
 
 impl KeyWatch {
     /// Reads the file and does not parse it, because most runs change nothing. A file that cannot
-    /// be read counts as empty, so that all that it says later is new.
+    /// be read counts as empty, so that all keys in it count as new after the run.
     pub(super) fn start(host: &Host, path: AbsPath, keys: &'static [ObeyedKey]) -> Self {
         let before = host.read_regular(&path, LARGEST).ok().flatten().unwrap_or_default();
         Self { path, keys, before }
@@ -35,7 +35,8 @@ impl KeyWatch {
             after => after.ok().flatten(),
         };
         let parse = |text: &[u8]| serde_json::from_slice::<Value>(text);
-        // Other parsers accept more than ours: numbers beyond all bounds, or half a character.
+        // The agent's parser may accept text that ours refuses, such as a huge number or half a
+        // character. So such text is reported.
         let (message, notes) = match after.and_then(|after| parse(&after).ok()) {
             None => (format!("the run changed `{}`, which cannot be understood any more", self.path), Vec::new()),
             Some(after) => {
@@ -53,8 +54,8 @@ impl KeyWatch {
     }
 }
 
-/// The keys, dotted, whose values differ, each with its reason. A missing value equals an empty
-/// one.
+/// The dotted names of keys whose values differ, each with its reason. A missing value equals an
+/// empty one.
 fn changed(keys: &[ObeyedKey], before: &Value, after: &Value) -> BTreeMap<String, &'static str> {
     let mut found = BTreeMap::new();
     for ObeyedKey { key, reason, .. } in keys {

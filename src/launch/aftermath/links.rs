@@ -1,5 +1,5 @@
-//! Symlinks on the way to files that git obeys. A mount protects the target of a link, and the
-//! command can replace the link itself. The supervisor puts the link back after the run.
+//! Symlinks on the way to files that git obeys. A mount protects the target of a link, but the
+//! command can replace the link itself. The supervisor makes the link again after the run.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -23,8 +23,8 @@ pub(super) const OBEYED: [&str; 7] =
 pub(super) struct LinksWatch {
     /// Each link and its target.
     links: Vec<(AbsPath, OsString)>,
-    /// Those in the place of a `.git`. If one is gone, the next run protects nothing of the
-    /// repository.
+    /// The links in the place of a `.git`. If such a link is missing, the next run does not
+    /// protect the repository.
     dot_gits: BTreeSet<AbsPath>,
     /// A path that could not be examined at the start, with the reason.
     pub(super) unclear: Option<String>,
@@ -67,8 +67,8 @@ impl LinksWatch {
         Self { links: watched, dot_gits, unclear }
     }
 
-    /// Moves aside the file in the place of a link, and makes the link anew. A link that is gone
-    /// leads git to nothing.
+    /// Moves aside a file that replaced a link, and makes the link again. A link that is only
+    /// missing is made again if it was in the place of a `.git`.
     pub(super) fn check(&self, held: &mut Held) {
         for (link, target) in &self.links {
             let shown = escape_for_display(target);
@@ -122,7 +122,7 @@ const LINK_IS_BACK: &str = "look at the file or folder that the run has put in i
 const PUT_IT_BACK: &str = "look for the folder that the run has replaced by this link, and put it back";
 
 /// The path to move aside so that git obeys nothing in the place of `link`: the link itself, or a
-/// directory on the way to it that has become a link. `None` if the link is there, or gone.
+/// directory on the way to it that has become a link. `None` if the link is unchanged or missing.
 fn replaced(host: &Host, link: &AbsPath, target: &OsStr) -> Option<AbsPath> {
     match target_of(host, link) {
         Ok(now) => (now.as_deref() != Some(target)).then(|| link.clone()),

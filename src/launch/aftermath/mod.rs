@@ -74,8 +74,8 @@ pub struct RunWatch {
     covered: Vec<(AbsPath, FileBirth)>,
     /// The files that were replaced while the supervisor watched them.
     pub gaps: BTreeMap<AbsPath, Gap>,
-    /// A path that could not be examined for a temporary reason, and the reason. Nothing may run
-    /// then.
+    /// A path that could not be examined for a temporary reason, and the reason. If there is one,
+    /// the command must not start.
     pub(super) unclear: Option<String>,
     keys: Vec<KeyWatch>,
     repository: RepositoryWatch,
@@ -88,14 +88,15 @@ pub struct RunWatch {
 }
 
 impl RunWatch {
-    /// Looks at everything that the reports compare with. Paths that are closed to this user are
-    /// left out, and so are placeholders, which runs remove and create again.
+    /// Records everything that the reports compare with. Leaves out paths that this user cannot
+    /// access, and placeholders, which runs remove and create again.
     pub fn start(host: &Host, compiled: &Compiled, placeholders: Option<&ActivePlaceholders>) -> Self {
         let (plan, project) = (&compiled.plan, &compiled.layers.project);
         let is_open = |path: &AbsPath| plan.view_around(path) == View::HostRw;
         let can_be_written = |path: &AbsPath| plan.view(path) == View::HostRw;
         let mut absent = absent(compiled);
-        // A folder on the way to a placeholder goes when the run ends, unless the command fills it.
+        // The parent folder of a placeholder is removed when the run ends, unless the command
+        // fills it.
         let is_on_the_way =
             |path: &AbsPath| plan.placeholders.iter().any(|placeholder| placeholder.path.is_below(path));
         // Another run may have created a path since the policy was compiled.
@@ -159,7 +160,8 @@ impl RunWatch {
         watch
     }
 
-    /// Passes on each fact that was known at the start, and forgets those that do not stay known.
+    /// Passes each fact that was known at the start to `facts`, and forgets those that do not stay
+    /// known.
     fn facts(&mut self, host: &Host, can_be_written: nested::Changeable, facts: &mut Facts<'_>) {
         self.nested.iter_mut().for_each(|nested| nested.facts(host, can_be_written, facts));
         self.git_state.iter_mut().for_each(|git_state| git_state.facts(facts));
@@ -167,7 +169,7 @@ impl RunWatch {
         self.agent_repositories.facts(facts);
     }
 
-    /// Reports the files that the command left behind.
+    /// Reports the changes of the run, and undoes those that would make git run a program.
     pub fn finish(&mut self, host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
         let ended = self.overlap.end();
         if !ended.is_empty() {
@@ -186,7 +188,8 @@ impl RunWatch {
         }
         let mut held = Held { host, said, paths: BTreeSet::new() };
         let nested = self.nested.as_ref().filter(|_| !ablate::is_off(Mitigation::NestedRepositories));
-        // A link may make the repository seem valid, and a repair may open a folder with links.
+        // A link may make a broken repository seem valid, and a repair may make a folder with
+        // links readable. So links are moved aside before and after the repair.
         for closed in [Closed::IfSearchable, Closed::All] {
             let before = held.paths.len();
             if let Some(nested) = nested {
@@ -202,7 +205,7 @@ impl RunWatch {
             git_state.finish(&compiled.plan, &mut held);
         }
         let (mut families, mut git_dirs) = Default::default();
-        // After that, because only a valid repository has an index.
+        // This comes after the repair, because only a valid repository has an index.
         if let Some(nested) = nested {
             let plan = &compiled.plan;
             let replaced = LazyCell::new(|| replaced::all(self, host));
@@ -215,7 +218,7 @@ impl RunWatch {
         if !ablate::is_off(Mitigation::NestedRepositories) {
             self.agent_repositories.finish(&mut held);
         }
-        // A closed repository is open again by now.
+        // The code above has made a repository readable that the command had made unreadable.
         if !ablate::is_off(Mitigation::Reports) {
             self.unfinished.finish(host, &compiled.plan, &git_dirs, said);
         }
@@ -284,7 +287,8 @@ impl RunWatch {
     }
 }
 
-/// The files of agents that the presets know, where symlinks lead, each once, and their presets.
+/// The files of agents that the presets list, with their presets. Paths are resolved, and each
+/// occurs once.
 fn agent_files(host: &Host, compiled: &Compiled) -> Vec<(AbsPath, &'static AgentFile, String)> {
     let mut files: Vec<(AbsPath, &AgentFile, String)> = Vec::new();
     for preset in PRESETS.iter().filter(|preset| compiled.policy.presets.contains_key(preset.name)) {
@@ -356,18 +360,18 @@ pub(crate) fn absent(compiled: &Compiled) -> Vec<AbsentPath> {
 }
 
 /// Whether anything is at `path`. A dangling symlink counts, because tools that obey the file
-/// follow it, and so does a path that cannot be looked at.
+/// follow it. A path that cannot be examined counts as well.
 fn is_there(host: &Host, path: &AbsPath) -> bool {
     !matches!(lstat(host.real(path)), Err(Errno::NOENT | Errno::NOTDIR))
 }
 
-/// Makes a folder of this user writable. The run may have closed it to keep its changes from being
-/// undone.
+/// Makes a folder of this user writable. The command may have made it read-only so that its
+/// changes cannot be undone.
 fn make_writable(folder: &OpenDir) -> io::Result<()> {
     if folder.is_writable() { Ok(()) } else { folder.grant(Mode::RWXU) }
 }
 
-/// A part of a name that the run could not create beforehand.
+/// A suffix that the command cannot predict, so that it cannot create the name beforehand.
 fn unpredictable_suffix() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     format!("{}-{:x}", std::process::id(), now.map_or(0, |now| now.as_nanos()))

@@ -14,13 +14,13 @@ use super::held::{Held, HeldReport};
 use super::overlap::{Facts, keep_doubts};
 use super::worktrees;
 
-/// No repository has so many folders there; a deeper tree is not searched to its end.
+/// The largest number of folders that are searched. No real repository has so many.
 const MOST_FOLDERS: usize = 10_000;
 
 /// Folders of a git directory that hold no other git directories.
 pub(super) const NOT_ENTERED: [&str; 6] = ["objects", "refs", "logs", "hooks", "info", "lfs"];
 
-/// The doubt about a folder that cannot be read: git needs fewer rights to use it.
+/// The doubt about a folder that cannot be listed. git can use such a folder if it may search it.
 const CLOSED: &str = "content that cannot be examined";
 
 pub(super) struct ModulesWatch {
@@ -58,13 +58,13 @@ impl ModulesWatch {
             let doubts = listed_doubts(doubts);
             let report = HeldReport {
                 finding: format!(
-                    "git would take `{git_dir}` for the repository of a submodule, which since this run has {doubts}"
+                    "git would use `{git_dir}` as the repository of a submodule, and since this run it has {doubts}"
                 ),
                 subject: "it".to_owned(),
                 help_if_moved: "look at it, and move it back if it is right; `git submodule update --init` clones it anew",
                 help_if_not: "remove it before you use `git submodule`",
             };
-            // In `modules` it would still be the repository of a submodule, with another name.
+            // In `modules` git would still use it, for a submodule with another name.
             let around = folders.iter().find(|folder| git_dir.is_within(folder)).and_then(AbsPath::parent);
             held.hold_in(&git_dir, &around.unwrap_or_else(AbsPath::root), "modules", report);
         }
@@ -78,11 +78,12 @@ fn module_folders(host: &Host, families: &Families) -> Vec<AbsPath> {
     for Family { repository, work_trees } in families.iter() {
         let trees = work_trees.iter().map(|tree| &tree.git_dir);
         folders.extend(trees.chain([&repository.git_dir]).map(|git_dir| git_dir.child("modules")));
-        // If it is only closed, the search finds that it cannot be listed.
+        // If the folder exists but cannot be listed, the search returns a doubt about it.
         let worktrees = repository.common_dir.child("worktrees");
         folders.extend(host.read_dir(&worktrees).is_err().then_some(worktrees));
     }
-    // The search below a folder comes to those within it. They are sorted by their components.
+    // The search of a folder covers the folders in it. An outer folder comes first, because the
+    // paths are sorted by components.
     let mut outer: Vec<AbsPath> = Vec::new();
     for folder in folders {
         if !outer.last().is_some_and(|last| folder.is_within(last)) {
@@ -127,7 +128,7 @@ fn search(host: &Host, tops: &[AbsPath]) -> BTreeMap<AbsPath, Vec<String>> {
             let list = folder.parent().filter(|list| list.file_name() == Some("worktrees".as_ref()));
             let around = list.and_then(|list| list.parent()).filter(|around| found.contains_key(around));
             let doubts = match around {
-                // It shares the settings of that submodule.
+                // This worktree shares the settings of the submodule `around`.
                 Some(around) => worktrees::doubts_about(host, &folder, &around, &worktrees::copied(host, &around)),
                 None => doubts_about_settings(host, &folder, &folder),
             };

@@ -110,7 +110,8 @@ impl NestedWatch {
         known.found.retain(|found| {
             let identity = format!("{found:?}");
             let is_known = facts.keep("repository", &found.folder, &identity);
-            // Where mounts protected it, a run did not look for doubts.
+            // A run in which mounts protected the repository did not look for doubts. It recorded
+            // the fact "closed" instead.
             let closed = Some(("closed", identity.as_bytes()));
             match open.get_mut(&found.folder) {
                 Some((_, doubts)) => {
@@ -131,7 +132,7 @@ impl NestedWatch {
         let name = |index: &UnclearIndex| index.name.clone().unwrap_or_default();
         known.unclear.retain(|index| facts.keep("unclear", &index.git_dir, name(index)));
         known.hidden.retain_known(&mut |hash| facts.keep("hidden", &self.root, hash));
-        // What is new since another run has started is looked at as a subfolder.
+        // A worktree that another run did not know is checked as a subfolder.
         self.pointers.retain(|(folder, git_dir)| facts.keep("pointer", folder, git_dir.bytes()));
         self.modules.facts(facts);
         self.worktrees.facts(facts);
@@ -162,16 +163,17 @@ impl NestedWatch {
         self.families.git_dirs().into_iter().cloned().collect()
     }
 
-    /// Returns the repositories of now, and their git directories, but no known ones of submodules.
-    /// `could_be_changed` tells whether the command could write a file.
+    /// Checks all repositories after the run. Returns the repositories, their git directories, and
+    /// the new git directories of submodules. `could_be_changed` tells whether the command could
+    /// write a file.
     pub(super) fn finish(
         &self,
         plan: &Plan,
         could_be_changed: Changeable,
         held: &mut Held,
     ) -> (Families, BTreeSet<AbsPath>) {
-        // A `.git` may lead to where another one was just moved, so look until nothing new is
-        // found.
+        // A `.git` may lead to the new path of one that was just moved aside, so the check is
+        // repeated until nothing new is found.
         let (hidden, families, mut git_dirs) = loop {
             let before = held.paths.len();
             let found = self.check(plan, could_be_changed, held);
@@ -187,8 +189,8 @@ impl NestedWatch {
         (families, git_dirs)
     }
 
-    /// The directories with the settings of repositories that existed at the start, and of new ones
-    /// without doubts. A worktree may share them.
+    /// The common directories of repositories that existed at the start, and of new repositories
+    /// without doubts. A worktree may share the settings in them.
     fn trusted(&self, host: &Host, now: &Families) -> BTreeSet<AbsPath> {
         let common_dirs = now.iter().map(|family| &family.repository.common_dir);
         let is_trusted = |common_dir: &&AbsPath| {
@@ -199,7 +201,7 @@ impl NestedWatch {
     }
 
     /// Reports files whose changes `git status` does not show since this run. A sparse checkout
-    /// marks thousands that do not exist.
+    /// marks thousands of files that do not exist.
     fn report_hidden(&self, now: &HiddenFiles, held: &mut Held) {
         let is_there = |path: &AbsPath| !matches!(held.host.kind(path), Ok(None));
         let (new, missing): (Vec<AbsPath>, Vec<AbsPath>) = now.new.iter().cloned().partition(is_there);
@@ -239,7 +241,8 @@ impl NestedWatch {
         let reach = Reach { root: &self.root, could_be_changed };
         let host = held.host;
         let repository = self.repository.as_ref();
-        // Both answers describe the same moment: nothing is moved aside before both are known.
+        // With this cache, both searches below see the same state. Nothing is moved aside before
+        // both are done.
         let seen = &host.with_cache();
         let mut now = nested::nested_again(seen, &self.root, repository, &self.known);
         let mut others: Vec<Nested> =
@@ -260,11 +263,12 @@ impl NestedWatch {
             planted.check(seen, reach, held);
         }
         let unclear = now.unclear.difference(&self.known.unclear).map(|index| &index.git_dir);
-        // No code has examined the names in such an index, neither at the start nor now.
+        // The names in these indexes were examined neither at the start nor now.
         let unclear: BTreeSet<&AbsPath> = unclear.chain(&now.overfull).collect();
         let by_index: Vec<&Nested> = now.found.iter().filter(|found| found.found_by == FoundBy::Index).collect();
         let of_these: BTreeSet<&AbsPath> = by_index.iter().map(|found| &found.git_dir).collect();
-        // The index of the project's repository or of a worktree. For the others, `.git` is moved.
+        // These are the indexes of the project's repository and of worktrees. For submodules, the
+        // `.git` is moved aside instead.
         for git_dir in unclear.difference(&of_these) {
             let index = git_dir.child("index");
             if can_be_written(&index) {
@@ -310,11 +314,11 @@ impl NestedWatch {
 
     fn new_doubts(&self, host: &Host, found: &Nested, reach: Reach) -> Vec<String> {
         let before = self.open.get(&found.folder).filter(|(open, _)| open.is_same(found)).map(|(_, before)| before);
-        // They are sorted by folder.
+        // `found` is sorted by folder.
         let known = self.known.found.binary_search_by(|known| known.folder.cmp(&found.folder));
         let is_known = known.is_ok_and(|index| self.known.found.get(index).is_some_and(|known| known.is_same(found)));
         if before.is_none() && is_known {
-            // Mounts protect it.
+            // Mounts protect this repository.
             return Vec::new();
         }
         let is_new = |doubt: &String| !before.is_some_and(|before| before.contains(doubt));
@@ -327,13 +331,13 @@ impl NestedWatch {
         HeldReport {
             finding: format!("git would enter `{name}`, which is a repository since this run, and has {doubts}"),
             subject: format!("`{dot_git}`"),
-            help_if_moved: "look at it, and move it back if it is right; `git update-index --force-remove` forgets that there is one",
+            help_if_moved: "look at it, and move it back if it is right; `git update-index --force-remove` removes the folder from the index",
             help_if_not: REMOVE_IT,
         }
     }
 }
 
-/// Whether the command could change a path, because rules left it open or the host replaced it.
+/// Whether the command could change a path, because it is writable inside or the host replaced it.
 pub(super) type Changeable<'a> = &'a dyn Fn(&AbsPath) -> bool;
 
 /// Whether the command could create or replace `path`. If not, the command has not planted it.

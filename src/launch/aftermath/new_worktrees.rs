@@ -1,5 +1,5 @@
 //! Programs and hooks in worktrees that the run made. The user's settings name them by a path in
-//! the work tree, which is protected in each work tree that existed at the start alone.
+//! the work tree. Rules protect that path only in the work trees that existed at the start.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use crate::policy::path::AbsPath;
 
 use super::AbsentPath;
 
-/// A larger program is compared by nobody.
+/// The size of the largest program that is compared. A larger one counts as different.
 const LARGEST: u64 = 16 << 20;
 
-/// The files in new worktrees that git would run, and that are not those of the work tree at the
-/// start.
+/// The files in new worktrees that git would run, and that differ from those in the work tree that
+/// existed at the start.
 pub(super) fn created(host: &Host, project: &Project, plan: &Plan, before: &Families) -> Vec<AbsentPath> {
     let mut created = Vec::new();
     for Family { repository, work_trees } in before.iter() {
@@ -45,7 +45,7 @@ fn named(host: &Host, project: &Project, old: &AbsPath, new: &AbsPath) -> Vec<Ab
     programs.chain(hooks).filter(|path| super::is_there(host, path)).collect()
 }
 
-/// Whether both are regular files of one content.
+/// Whether both are regular files with the same content.
 fn is_same(host: &Host, old: &AbsPath, new: &AbsPath) -> bool {
     let content = |path: &AbsPath| {
         let is_itself = host.resolve(path.as_path()).is_ok_and(|found| found.path == *path);

@@ -1,12 +1,12 @@
-//! Runs of one project at the same time. A command of the first run could plant something. A second
-//! run that starts then knows it from its start: its command could hide it while the first run
-//! ends, and put it back afterwards. So each run notes in the state folder the facts that it knew
-//! at its start. At its end, a run keeps of its own facts only those that other runs knew, too: the
-//! runs that were alive at its start and have ended since. A run that is still alive looks for
-//! itself.
+//! Runs of one project at the same time. The command of a first run could plant a file. A second
+//! run that starts later treats this file as known. Its command could hide the file while the
+//! first run ends, and put it back afterwards. So each run records in the state folder the facts
+//! that it knew at its start. At its end, a run compares them with the facts of the runs that were
+//! alive at its start and have ended since. It forgets each fact that one of these did not know. A
+//! run that is still alive makes its own comparison later.
 //!
-//! NAME.facts has the hashes of all facts. NAME.run is locked as long as the run lasts, NAME.open
-//! until it begins to look at the host again.
+//! `NAME.facts` has the hashes of all facts. `NAME.run` is locked as long as the run lasts, and
+//! `NAME.open` until the run begins to examine the host at its end.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -27,10 +27,10 @@ const FACTS: &str = ".facts";
 const RUN: &str = ".run";
 const OPEN: &str = ".open";
 
-/// Half a million facts.
+/// Enough for half a million facts.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// A command inside sees the folder. With the right to read a file it could lock it.
+/// A command in the sandbox can see the folder. If it could read a file there, it could lock it.
 const LOCK_MODE: Mode = Mode::WUSR;
 
 /// The hash of a kind, a path and a detail.
@@ -42,11 +42,11 @@ fn fact(kind: &str, path: &AbsPath, detail: &[u8]) -> Fact {
     parts.iter().fold(Sha256::new(), |hash, part| hash.chain_update(part)).finalize().into()
 }
 
-/// What is done with the facts that a run knew at its start.
+/// The operation on the facts that a run knew at its start.
 pub(super) enum Facts<'f> {
-    /// They are noted for other runs.
+    /// Records them for other runs.
     Note(&'f mut HashSet<Fact>),
-    /// Each is kept if all these runs knew it, too.
+    /// Keeps each fact that all these runs knew as well.
     Keep(&'f [HashSet<Fact>]),
 }
 
@@ -56,7 +56,7 @@ impl Facts<'_> {
         self.keep_or(kind, path, detail.as_ref(), None)
     }
 
-    /// As [`Facts::keep`]. A run that knew the other fact instead knew enough.
+    /// As [`Facts::keep`], but it is enough if a run knew the fact `or` instead.
     pub(super) fn keep_or(&mut self, kind: &str, path: &AbsPath, detail: &[u8], or: Option<(&str, &[u8])>) -> bool {
         let this = fact(kind, path, detail);
         match self {
@@ -72,11 +72,12 @@ impl Facts<'_> {
     }
 }
 
-/// The other runs of the project that were alive at the start of this one, and the note about this
-/// one.
+/// The other runs of the project that were alive at the start of this run, and the note that this
+/// run wrote.
 #[derive(Default)]
 pub(super) struct Overlap {
-    /// Facts, and the lock that a run gives up when it begins to look at the host again.
+    /// The facts of each run, and its file `NAME.open`, which it unlocks when it begins to examine
+    /// the host at its end.
     others: Vec<(HashSet<Fact>, File)>,
     note: Option<Note>,
 }
@@ -89,8 +90,9 @@ struct Note {
 }
 
 impl Overlap {
-    /// Finds the other runs, and notes what this one knows. Called after the host was looked at:
-    /// what another command did before that, it did after its run had made its note.
+    /// Finds the other runs, and records the facts that this run knows. Must be called after the
+    /// host was examined. If the examination saw a change of another command, the run of that
+    /// command has already written its note, so this function finds it.
     pub(super) fn start(host: &Host, compiled: &Compiled, mut known: HashSet<Fact>) -> Self {
         if ablate::is_off(Mitigation::Overlap) {
             return Self::default();
@@ -98,16 +100,17 @@ impl Overlap {
         let Ok(folder) = OpenDir::open(host, &compiled.layers.state.child(RUNS)) else { return Self::default() };
         let project = sha256(compiled.layers.project.root.bytes());
         let others: Vec<_> = living(&folder, &project).unwrap_or_default();
-        // The next run knows what the oldest one knew.
+        // Only facts that all these runs knew are recorded, so later runs compare with the oldest.
         known.retain(|fact| others.iter().all(|(facts, _)| facts.contains(fact)));
         let note = Note::make(folder, &project, &known).ok();
         Self { others, note }
     }
 
-    /// The facts of the runs that have ended, or look at the host now. From here on this run counts
-    /// as one of them.
+    /// Returns the facts of the runs that have ended or have begun to examine the host at their
+    /// end. From now on, other runs count this run as one of those.
     pub(super) fn end(&mut self) -> Vec<HashSet<Fact>> {
-        // A process that was forked off may hold the file open.
+        // Closing the file would not be enough: a forked process may keep it open, and the lock
+        // with it.
         let _ = self.note.as_ref().map(|note| flock(&note.open, FlockOperation::Unlock));
         let has_ended = |open: &File| flock(open, FlockOperation::NonBlockingLockShared).is_ok();
         let others = std::mem::take(&mut self.others).into_iter();
@@ -128,16 +131,16 @@ impl Note {
         }
     }
 
-    /// Returns the locks.
+    /// Writes the three files, and returns the two locked ones.
     fn write(folder: &OpenDir, name: &str, known: &HashSet<Fact>) -> io::Result<(File, File)> {
-        // The first one: by it, another run finds what is left of a killed one. It has its name
-        // only when it is locked.
+        // This file comes first: it shows other runs the leftovers of a killed run. It gets its
+        // final name only after it is locked.
         let run = locked(folder, &format!(".{name}{RUN}"))?;
         folder.rename(format!(".{name}{RUN}"), folder, format!("{name}{RUN}"))?;
         let facts: Vec<u8> = known.iter().flatten().copied().collect();
         let mode = Mode::RUSR | Mode::WUSR;
         folder.make_file(format!("{name}{FACTS}"), OFlags::WRONLY, mode)?.write_all(&facts)?;
-        // The last one: it makes the note count.
+        // This file comes last: other runs ignore a note without it.
         let open = locked(folder, &format!("{name}{OPEN}"))?;
         Ok((open, run))
     }
@@ -149,8 +152,8 @@ impl Drop for Note {
     }
 }
 
-/// Makes a file that this process has locked. Another run may take a file that is not locked yet
-/// for one of a killed run, and remove it.
+/// Makes a file and locks it. Until it is locked, another run may remove it as the leftover of a
+/// killed run. In that case this function tries again.
 fn locked(folder: &OpenDir, name: &str) -> io::Result<File> {
     const ATTEMPTS: usize = 10;
     for _ in 0..ATTEMPTS {
@@ -169,7 +172,7 @@ fn remove(folder: &OpenDir, name: &str) {
     }
 }
 
-/// The runs of a project that are alive. Removes the notes of killed ones.
+/// The runs of a project that are alive. Removes the notes of killed runs.
 fn living(folder: &OpenDir, project: &str) -> io::Result<Vec<(HashSet<Fact>, File)>> {
     let mut living = Vec::new();
     for name in folder.names()? {
@@ -182,9 +185,9 @@ fn living(folder: &OpenDir, project: &str) -> io::Result<Vec<(HashSet<Fact>, Fil
             remove(folder, name);
             continue;
         }
-        // A run without this file has not started its command yet, or has looked at the host again.
+        // A run without this file has not started its command yet, or is already at its end.
         let Ok(open) = folder.open_file(format!("{name}{OPEN}"), OFlags::WRONLY) else { continue };
-        // Without facts, such a run knew nothing.
+        // If its facts cannot be read, the run counts as one that knew nothing.
         let facts = folder.read(format!("{name}{FACTS}"), MOST_BYTES).ok().flatten().unwrap_or_default();
         let facts = facts.chunks_exact(32).filter_map(|fact| fact.first_chunk().copied()).collect();
         living.push((facts, open));
@@ -192,7 +195,7 @@ fn living(folder: &OpenDir, project: &str) -> io::Result<Vec<(HashSet<Fact>, Fil
     Ok(living)
 }
 
-/// Keeps of the doubts about each folder those that stay known.
+/// Forgets the doubts about each folder that do not stay known.
 pub(super) fn keep_doubts(kind: &str, known: &mut BTreeMap<AbsPath, Vec<String>>, facts: &mut Facts<'_>) {
     for (folder, doubts) in known {
         doubts.retain(|doubt| facts.keep(kind, folder, doubt));

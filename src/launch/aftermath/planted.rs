@@ -1,5 +1,5 @@
-//! Repositories that the run made in the user's working directory, or between it and the root of
-//! the project, or in the place of a repository of P11. No rule could protect them, and the next
+//! Repositories that the run made in the user's working directory, between it and the root of the
+//! project, or in the place of a repository of SPEC P11. No rule could protect them, and the next
 //! prompt of a shell may obey their settings.
 
 use std::io;
@@ -19,9 +19,9 @@ use super::repository::valid_head;
 /// A folder, and the repository that git saw in it at the start.
 pub(super) struct PlantedWatch {
     folder: AbsPath,
-    /// The repository of its `.git`.
+    /// The repository to which the `.git` in the folder led.
     before: Option<Nested>,
-    /// Its `.git` could not be looked at.
+    /// Whether the `.git` in the folder could not be examined.
     was_unclear: bool,
     was_bare: bool,
 }
@@ -35,7 +35,7 @@ impl PlantedWatch {
         Self { folder, before, was_unclear, was_bare }
     }
 
-    /// Another run may have looked at other folders.
+    /// Does nothing if another run did not examine this folder.
     pub(super) fn facts(&mut self, facts: &mut Facts<'_>) {
         let Self { folder, before, was_unclear, was_bare } = self;
         let mut is_known = |state: &str| facts.keep("planted", folder, state);
@@ -94,7 +94,7 @@ impl PlantedWatch {
     }
 }
 
-/// Whether git takes a folder without a `.git` for a repository (`is_git_directory` in git). git
+/// Whether git accepts a folder without a `.git` as a repository (`is_git_directory` in git). git
 /// tests neither whether `objects` and `refs` are directories nor where a `commondir` leads.
 pub(super) fn is_bare(host: &Host, folder: &AbsPath) -> io::Result<bool> {
     if !has_head(host, folder)? {
@@ -104,8 +104,8 @@ pub(super) fn is_bare(host: &Host, folder: &AbsPath) -> io::Result<bool> {
     Ok(["objects", "refs"].iter().all(|name| common_dir.may_execute(name)))
 }
 
-/// Whether `folder` has a `HEAD` that git accepts. After a run, nothing else is required of a
-/// repository: `objects` may be missing, because a variable can lead git to other objects.
+/// Whether `folder` has a `HEAD` that git accepts. The checks after a run require nothing else of
+/// a repository: `objects` may be missing, because an environment variable can lead git to others.
 pub(super) fn has_head(host: &Host, folder: &AbsPath) -> io::Result<bool> {
     if !is_there(host, &folder.child("HEAD")) {
         return Ok(false);

@@ -13,7 +13,7 @@ use crate::policy::path::{AbsPath, escape_for_display};
 
 use super::nested::Changeable;
 
-/// What the command could change, and the root of the project.
+/// The root of the project, and a test for paths that the command could change.
 #[derive(Clone, Copy)]
 pub(super) struct Reach<'a> {
     pub root: &'a AbsPath,
@@ -30,7 +30,7 @@ pub(super) fn doubts(host: &Host, found: &Nested, reach: Reach) -> Vec<String> {
         (section, name) if section.eq_ignore_ascii_case("remote") => {
             ["url", "pushurl"].iter().any(|known| name.eq_ignore_ascii_case(known))
         }
-        // Either the name of a remote, or a URL. `.` is the repository itself.
+        // The value is the name of a remote or a URL. `.` is the repository itself.
         (section, name) if section.eq_ignore_ascii_case("branch") && name.eq_ignore_ascii_case("remote") => {
             entry.value != b"." && !names.contains(&*entry.value)
         }
@@ -50,12 +50,12 @@ fn is_doubtful(host: &Host, folder: &AbsPath, url: &[u8], reach: Reach) -> bool 
         if found.path.file_name() == Some(".git".as_ref()) { found.path.parent() } else { Some(found.path.clone()) };
     let git_dir = nested::git_dir_in(host, &found.path).ok().flatten().map_or(found.path, |(git_dir, _)| git_dir);
     let common_dir = nested::common_dir_of(host, &git_dir).unwrap_or(git_dir);
-    // The hooks of these are compared with the start.
+    // The hooks of repositories in the root and in its direct subfolders are watched elsewhere.
     let is_watched = around.is_some_and(|around| around == *reach.root || around.parent().as_ref() == Some(reach.root));
     path.starts_with(b"~") || !is_watched && (reach.could_be_changed)(&common_dir.child("hooks"))
 }
 
-/// The path that a URL names on this machine, as git tells it from others (`url_is_local_not_ssh`).
+/// The path on this machine that a URL names, by the rule of git's `url_is_local_not_ssh`.
 fn local_path(url: &[u8]) -> Option<&[u8]> {
     let file = b"file://";
     if let Some((scheme, path)) = url.split_at_checked(file.len())

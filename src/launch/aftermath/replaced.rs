@@ -11,7 +11,7 @@ use crate::host::identity::FileBirth;
 use crate::host::last_parent::LastParent;
 use crate::policy::path::AbsPath;
 
-/// The result of covering a file again that the host replaced.
+/// The result when the supervisor covers a file again that the host replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gap {
     /// The file is covered as before.
@@ -20,7 +20,7 @@ pub enum Gap {
     ReadOnly,
     /// The new entry is no regular file, and hidden.
     Hidden,
-    /// The file is open to the command, for this reason.
+    /// The command can access the file, for this reason.
     Open(String),
 }
 
@@ -46,7 +46,7 @@ fn unwatched<'w>(watch: &'w RunWatch, host: &Host) -> impl Iterator<Item = &'w A
         match found {
             Ok(now) => FileBirth::of(&now) != *before,
             Err(Errno::NOENT | Errno::NOTDIR) => false,
-            // With a symlink on the way or a closed directory, this is not known.
+            // After another error, such as a symlink on the way, assume that it was replaced.
             Err(_) => true,
         }
     };
@@ -63,10 +63,10 @@ pub(in crate::launch) fn during_run<'g>(
     covered_again(root, &covered).into_iter().chain(left_open(root, &open)).collect()
 }
 
-/// Files with an addition to their names.
+/// Files, each with an addition to its name in the report.
 type NamedGaps<'g> = Vec<(&'g AbsPath, &'g str)>;
 
-/// The files that are open, and the files that are not.
+/// The files that the command can access, and the files that are covered again.
 fn split<'g>(gaps: impl Iterator<Item = (&'g AbsPath, &'g Gap)>) -> (NamedGaps<'g>, NamedGaps<'g>) {
     let (mut open, mut covered) = (Vec::new(), Vec::new());
     for (path, gap) in gaps {

@@ -1,5 +1,5 @@
-//! Puts back the parts of the project's repositories without which git does not accept them. git
-//! would then use the work tree as a bare repository, if the command made it look like one, with
+//! Puts back the parts of the project's repositories that git requires. If a part is missing, and
+//! the command made the work tree look like a bare repository, git uses the work tree as one, with
 //! hooks and settings of the command's choice.
 
 use std::collections::BTreeSet;
@@ -16,22 +16,24 @@ use crate::host::{Host, OpenDir};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Point};
 
-/// More than any name of a branch.
+/// Larger than any `HEAD` that names a branch.
 const LARGEST_HEAD: u64 = 1 << 16;
-/// git ignores the rest of `HEAD`.
+/// The number of bytes of `HEAD` that git reads.
 const READ_BY_GIT: usize = 255;
 const HEAD: &str = "HEAD";
 const OPEN_MODE: Mode = Mode::from_raw_mode(0o755);
 
-/// The place of a worktree, in its git directory. git forgets a worktree that has none.
+/// The file in the git directory of a worktree that names the worktree's `.git`. git forgets a
+/// worktree without this file.
 const GITDIR: &str = "gitdir";
 
 /// The parts of the repositories at the start, each with the git directory that holds it.
 pub(super) struct RepositoryWatch {
     parts: Vec<(AbsPath, Part)>,
-    /// The parts of the repositories of P11. Somebody outside may have removed one as a whole.
+    /// The parts of the repositories of SPEC P11. The user may have removed a whole repository.
     of_nested: Vec<(AbsPath, Part)>,
-    /// The parts of other worktrees. A `git worktree remove` that a mount stops has removed some.
+    /// The parts of other worktrees. A `git worktree remove` inside may have removed some before a
+    /// mount stopped it.
     of_worktrees: Vec<(AbsPath, Part)>,
 }
 
@@ -74,7 +76,8 @@ impl RepositoryWatch {
 
     /// Puts back the parts that are missing or invalid, and reports them.
     pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
-        // A mount kept the command from removing the folder as a whole. The user may have done so.
+        // Mounts keep the command from removing a whole git directory. If one is missing, the user
+        // has removed it.
         let is_there = |(git_dir, _): &&(AbsPath, Part)| !matches!(host.kind(git_dir), Ok(None));
         let help = "look at the files that the run put into the project: without the repair, git would have obeyed settings and hooks from there";
         put_back(host, self.parts.iter(), "repository", help, said);
@@ -85,7 +88,7 @@ impl RepositoryWatch {
     }
 }
 
-/// The parts of `git_dir` that git accepts, with the folders if work trees share them.
+/// The parts of `git_dir` that git accepts, with `objects` and `refs` if `is_common`.
 fn parts(host: &Host, git_dir: &AbsPath, is_common: bool, also_place: bool) -> Vec<Part> {
     let Ok(folder) = OpenDir::open(host, git_dir) else { return Vec::new() };
     let head = valid_head(&folder).ok().flatten();
@@ -142,7 +145,7 @@ impl Part {
         }
     }
 
-    /// Makes the part anew where git does not accept it.
+    /// Makes the part again if git does not accept the present one.
     fn put_back(&self, folder: &OpenDir) -> io::Result<Repair> {
         let temporary = format!("HEAD.agent-sandbox-{}", super::unpredictable_suffix());
         match self {
@@ -167,7 +170,7 @@ impl Part {
     }
 }
 
-/// git itself writes the file, so that only a missing one is put back.
+/// Puts the file back only if it is missing, because git itself may have changed its content.
 fn put_back_place(folder: &OpenDir, content: &[u8]) -> io::Result<Repair> {
     if folder.stat(GITDIR)?.is_some() {
         return Ok(Repair::Unneeded);
@@ -178,13 +181,13 @@ fn put_back_place(folder: &OpenDir, content: &[u8]) -> io::Result<Repair> {
 }
 
 fn put_back_directory(folder: &OpenDir, name: &str) -> io::Result<Repair> {
-    // Like git, this follows symlinks: some layouts share objects by one.
+    // Like git, this follows symlinks, because some layouts share objects through one.
     if folder.leads_to_directory(name) {
         return Ok(Repair::Unneeded);
     }
     ablate::pause(Point::PutBack(name));
     match folder.child(name) {
-        // If it is only closed, its content is the repository.
+        // If the directory only lacks rights, its content is still the repository's.
         Ok(closed) => closed.set_mode(OPEN_MODE).map(|()| Repair::PutBack),
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             super::make_writable(folder)?;
@@ -196,7 +199,7 @@ fn put_back_directory(folder: &OpenDir, name: &str) -> io::Result<Repair> {
     }
 }
 
-/// Opens a git directory, which the run may have closed to make git look elsewhere.
+/// Opens a git directory. The command may have removed its rights so that git uses another one.
 fn open_again(host: &Host, path: &AbsPath) -> io::Result<OpenDir> {
     let folder = OpenDir::open(host, path)?;
     if !folder.is_searchable() {
@@ -205,7 +208,7 @@ fn open_again(host: &Host, path: &AbsPath) -> io::Result<OpenDir> {
     Ok(folder)
 }
 
-/// Moves aside a file or folder that a rename cannot replace. Nothing is deleted, because it may be
+/// Moves aside a file or folder that a rename cannot replace. It is not deleted, because it may be
 /// the user's work.
 fn make_room(folder: &OpenDir, name: &str) -> io::Result<()> {
     match folder.rename(name, folder, format!("{name}.broken-{}", super::unpredictable_suffix())) {

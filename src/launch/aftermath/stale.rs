@@ -1,5 +1,5 @@
-//! Files of which git expects another version since the run, and that the command could not change:
-//! `git checkout` of another branch leaves such a file as it was, and shows it as changed.
+//! Protected files of which git expects another version since the run. `git checkout` of another
+//! branch in the sandbox cannot change such a file, so git then shows the file as changed.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,12 @@ use crate::policy::path::AbsPath;
 
 use super::{is_there, name_in, one_or_many};
 
-/// Protected files that are looked up in the index. A folder of the project may hold any number.
+/// The largest number of protected files that are looked up in the index. A protected folder may
+/// hold any number.
 const MOST_FILES: usize = 10_000;
 
-/// Files whose content is compared when the run ends: each is read as a whole.
+/// The largest number of files whose content is compared when the run ends. Each is read as a
+/// whole.
 const MOST_COMPARED: usize = 1_000;
 
 pub(super) struct StaleWatch {
@@ -42,8 +44,8 @@ impl StaleWatch {
         Self { root: project.root.clone(), protected, indexed }
     }
 
-    /// The command could not change these files, so that their present content is that of the
-    /// start.
+    /// Reports the files whose version is not the one that git expects. The command could not
+    /// change protected files, so their present content is the content at the start.
     pub(super) fn finish(&self, host: &Host, plan: &Plan, said: &mut Diagnostics) {
         let mut tracked = TrackedFiles::new(host);
         let now = indexed(&mut tracked, plan, &self.protected);
@@ -88,7 +90,7 @@ fn indexed(tracked: &mut TrackedFiles, plan: &Plan, protected: &[AbsPath]) -> BT
     let mut found = BTreeMap::new();
     for path in protected {
         let within = tracked.blobs_within(path, MOST_FILES.saturating_sub(found.len()));
-        // A deeper rule may open a part of a protected folder.
+        // A deeper rule may make a part of a protected folder writable.
         found.extend(within.into_iter().filter(|(path, _)| plan.view(path) != View::HostRw));
     }
     found

@@ -1,6 +1,6 @@
-//! Repositories that the run made in the direct subfolders of the project, in folders that symlinks
-//! there lead to, and in worktrees. git does not enter them by itself, but editors look for
-//! repositories there, and people go there.
+//! Repositories that the run made in the direct subfolders of the project, in folders to which
+//! symlinks in the project's root lead, and in worktrees. git does not enter them by itself, but
+//! editors search these folders for repositories, and users enter them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -23,7 +23,7 @@ const BARE_BESIDE: &str = "a bare repository beside its `.git`";
 
 pub(super) struct SubfoldersWatch {
     root: AbsPath,
-    /// The directory with the settings of the project's repository.
+    /// The common directory of the project's repository.
     own: Option<AbsPath>,
     /// The folders that were repositories at the start, and the doubts about each.
     known: BTreeMap<AbsPath, Vec<String>>,
@@ -72,7 +72,7 @@ impl SubfoldersWatch {
             }
             let (name, doubts) = (super::name_in(&self.root, &folder), listed_doubts(doubts));
             let report = HeldReport {
-                finding: format!("git lists the worktree `{name}`, which since this run has {doubts}"),
+                finding: format!("git lists the worktree `{name}`, and since this run it has {doubts}"),
                 subject: format!("`{dot_git}`"),
                 help_if_moved: "look at it, and move it back if it is right",
                 help_if_not: REMOVE_IT,
@@ -81,8 +81,8 @@ impl SubfoldersWatch {
         }
     }
 
-    /// Reports each folder whose repository has, since this run, something new that could make git
-    /// execute a program, unless the repository was moved aside.
+    /// Reports each folder whose repository has new doubts since this run, unless the repository
+    /// was moved aside.
     pub(super) fn finish(&self, trusted: &BTreeSet<AbsPath>, could_be_changed: Changeable, held: &mut Held) {
         let host = &held.host.with_cache();
         let folders = match subfolders(host, &self.root) {
@@ -96,7 +96,7 @@ impl SubfoldersWatch {
         };
         for (entry, folder) in folders {
             let mut doubts = self.new_doubts(host, &folder, trusted, could_be_changed);
-            // `PlantedWatch` may have named it.
+            // `PlantedWatch` may have reported the bare repository.
             doubts.retain(|doubt| doubt != BARE_BESIDE || !held.paths.contains(&folder.child("HEAD")));
             let is_said = held.paths.contains(&folder) || held.paths.contains(&folder.child(".git"));
             if doubts.is_empty() || is_said {
@@ -125,8 +125,8 @@ impl SubfoldersWatch {
         folders.filter(|folder| folder.is_below(&self.root)).cloned().collect()
     }
 
-    /// The doubts about the repository in `folder` that did not exist at the start. None if the
-    /// command could not write its settings.
+    /// The doubts about the repository in `folder` that did not exist at the start. The list is
+    /// empty if the command could not write the settings of the repository.
     fn new_doubts(
         &self,
         host: &Host,
@@ -143,15 +143,16 @@ impl SubfoldersWatch {
     }
 }
 
-/// The repository in `folder`. A worktree may share the `trusted` settings: `WorktreesWatch` looks
-/// at its git directory.
+/// The repository in `folder`. A worktree of a repository in `trusted` has no doubts here, because
+/// `WorktreesWatch` examines its git directory.
 fn found(host: &Host, folder: &AbsPath, trusted: &BTreeSet<AbsPath>, reach: Reach) -> Option<SubfolderRepository> {
     match nested::repository_in(host, folder) {
         Ok(Some(found)) => {
             let is_worktree = trusted.contains(&found.common_dir)
                 && found.git_dir.parent() == Some(found.common_dir.child("worktrees"));
             let mut doubts = if is_worktree { Vec::new() } else { doubts_about(host, &found, reach) };
-            // git obeys it as soon as it no longer accepts the `.git`.
+            // git obeys a bare repository in the folder as soon as it no longer accepts the
+            // `.git`.
             if is_bare(host, folder).unwrap_or(false) {
                 doubts.push(BARE_BESIDE.to_owned());
             }
@@ -170,15 +171,15 @@ fn found(host: &Host, folder: &AbsPath, trusted: &BTreeSet<AbsPath>, reach: Reac
     }
 }
 
-/// The repositories in the direct subfolders of `root`, and in folders of the project that symlinks
-/// there lead to.
+/// The repositories in the direct subfolders of `root`, and in folders of the project to which
+/// symlinks in `root` lead.
 pub(super) fn repositories(host: &Host, root: &AbsPath) -> Vec<Nested> {
     let folders = subfolders(host, root).unwrap_or_default().into_iter().map(|(_, folder)| folder);
     let folders: BTreeSet<AbsPath> = folders.filter(|folder| folder.is_below(root)).collect();
     folders.into_iter().filter_map(|folder| nested::repository_in(host, &folder).ok().flatten()).collect()
 }
 
-/// The entries of `root` that are folders or lead to one, each with the folder.
+/// The entries of `root` that are folders or symlinks to folders, each with the folder's path.
 fn subfolders(host: &Host, root: &AbsPath) -> io::Result<Vec<(AbsPath, AbsPath)>> {
     let mut folders = Vec::new();
     for entry in host.read_dir(root)? {

@@ -1,5 +1,5 @@
-//! A merge, a rebase or the like that the run began and did not finish: git on the host would go on
-//! with it, and a rebase runs the `exec` lines of its list.
+//! Operations of git, such as a merge or a rebase, that the run began and did not finish. git on
+//! the host would continue them, and a rebase runs the `exec` lines of its list.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,13 @@ use crate::policy::path::AbsPath;
 use super::overlap::Facts;
 use super::{held, is_there};
 
-/// The files that git keeps in the git directory of the work tree during an operation
-/// (git-status(1), the state that `wt-status.c` looks for).
+/// The files that git keeps in the git directory of the work tree during an operation (see
+/// `wt-status.c` in git).
 const OPERATIONS: [(&str, &str); 7] = [
     ("MERGE_HEAD", "merge"),
     ("CHERRY_PICK_HEAD", "cherry-pick"),
-    // git goes on with the list in it after the next conflict, and runs the strategy that it names.
+    // After the next conflict, git continues with the list in this folder, and runs the merge
+    // strategy that the folder names.
     ("sequencer", "list of cherry-picks or reverts"),
     ("REVERT_HEAD", "revert"),
     ("rebase-merge", "rebase"),
@@ -52,9 +53,11 @@ impl UnfinishedWatch {
         self.before.retain(|path| facts.keep("unfinished", path, ""));
     }
 
-    /// `new` are further git directories, which may be new.
+    /// Reports the operations that the run began. `new` are further git directories, which may not
+    /// have existed at the start.
     pub(super) fn finish(&self, host: &Host, plan: &Plan, new: &BTreeSet<AbsPath>, said: &mut Diagnostics) {
-        // A closed repository is open again. `git_dir_links` names folders that are still closed.
+        // Repositories are readable again by now. `git_dir_links` reports those folders that are
+        // not.
         let is_under_way = |path: &AbsPath| is_there(host, path) && matches!(host.kind(path), Ok(Some(_)));
         let can_be_written = |path: &AbsPath| plan.view_around(path) == View::HostRw;
         let new = operations_in(new.difference(&self.git_dirs)).filter(|(path, _)| can_be_written(path));
@@ -86,7 +89,7 @@ impl UnfinishedWatch {
     }
 }
 
-/// The files and folders of all operations, which may exist or not.
+/// The files and folders of all operations, whether or not they exist.
 fn operations_in<'d>(git_dirs: impl Iterator<Item = &'d AbsPath>) -> impl Iterator<Item = (AbsPath, &'static str)> {
     git_dirs.flat_map(|dir| OPERATIONS.map(|(name, operation)| (dir.child(name), operation)))
 }

@@ -1,5 +1,5 @@
-//! The git directories of linked worktrees. The command may make new ones, and a file in each says
-//! where its settings are. Tools enter all worktrees that git lists.
+//! The git directories of linked worktrees. The command may make new ones, and the `commondir` in
+//! each says where its settings are. Tools enter all worktrees that git lists.
 
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use super::held::{Held, HeldReport};
 use super::overlap::{Facts, keep_doubts};
 
 pub(super) struct WorktreesWatch {
-    /// The project.
+    /// The root of the project.
     root: AbsPath,
     /// The git directories at the start, and the doubts about each.
     known: BTreeMap<AbsPath, Vec<String>>,
@@ -49,7 +49,7 @@ impl WorktreesWatch {
             }
             let doubts = listed_doubts(doubts);
             let report = HeldReport {
-                finding: format!("`{git_dir}` is the git directory of a worktree, and has since this run {doubts}"),
+                finding: format!("`{git_dir}` is the git directory of a worktree, and since this run it has {doubts}"),
                 subject: "it".to_owned(),
                 help_if_moved: "look at it, and move it back if it is right; `git worktree add` makes a new one",
                 help_if_not: "remove it before you enter that worktree",
@@ -59,7 +59,8 @@ impl WorktreesWatch {
     }
 }
 
-/// The git directories of all linked worktrees but the repository's own, and the doubts about each.
+/// The git directories of all linked worktrees except the repository's own, and the doubts about
+/// each.
 fn search(host: &Host, root: &AbsPath, Family { repository, work_trees }: &Family) -> Vec<(AbsPath, Vec<String>)> {
     let own = [&repository.git_dir, &repository.common_dir];
     // git does not accept a git directory without a `HEAD`.
@@ -68,7 +69,8 @@ fn search(host: &Host, root: &AbsPath, Family { repository, work_trees }: &Famil
     let copied = LazyCell::new(|| copied(host, &repository.common_dir));
     let with_doubts = |WorkTree { git_dir, folder }: &WorkTree| {
         let mut doubts = doubts_about(host, git_dir, &repository.common_dir, &copied);
-        // The `.git` of a worktree names its git directory. The command cannot write one elsewhere.
+        // The `.git` of a worktree names its git directory. The command cannot write a `.git`
+        // outside of the project.
         let leads_back =
             |folder: &AbsPath| nested::git_dir_in(host, folder).is_ok_and(|f| f.is_some_and(|(to, _)| to == *git_dir));
         if folder.as_ref().is_some_and(|folder| !folder.is_within(root) && !leads_back(folder)) {

@@ -1,7 +1,7 @@
 //! Memory and processor time, which only a cgroup limits: a scope of the systemd user manager, or
 //! a cgroup in a folder that an administrator delegated to the user.
 //!
-//! systemd accepts the properties of a scope also where it does not control memory or processor
+//! systemd accepts the properties of a scope even where it does not control memory or processor
 //! time. So the supervisor reads the limits back from the cgroup before the command starts.
 
 use std::io::{self, Read, Write};
@@ -46,7 +46,7 @@ pub(crate) fn cgroup_source(
 }
 
 /// The way to a cgroup with limits of these kinds, and the programs for it with their names. The
-/// error names the lacking part.
+/// error names the missing part.
 fn find_source(
     host: &Host,
     session: &Session,
@@ -128,7 +128,8 @@ fn held(host: &Host, process: Pid, limit: Limit) -> Result<(), String> {
             if max.is_none_or(|max| max > limit.amount()) {
                 return Err(cgroup.differs("memory.max"));
             }
-            // A kernel without this file does not count swap. Then the machine must have no swap.
+            // A kernel without this file does not count swap. In that case the machine must have
+            // none.
             match cgroup.read("memory.swap.max") {
                 Ok(swap) if swap == "0" => Ok(()),
                 Err(_) if !has_swap(host) => Ok(()),
@@ -199,7 +200,7 @@ impl<'h> Cgroup<'h> {
 }
 
 /// Makes a cgroup with a limit of this kind and reads the limit back, for `doctor`. The error names
-/// the lacking part.
+/// the missing part.
 pub(crate) fn try_cgroup(host: &Host, session: &Session, kind: LimitKind) -> Result<(), String> {
     let (source, _) = find_source(host, session, &[kind])?;
     let limit = if kind == LimitKind::Memory { Limit::memory(64 << 20) } else { Limit::cpus(100) };
@@ -227,7 +228,7 @@ pub(crate) fn try_cgroup(host: &Host, session: &Session, kind: LimitKind) -> Res
     checked
 }
 
-/// Writes a byte to `child`, and reads one from it, which may take up to `time`.
+/// Writes a byte to `child`, and waits up to `time` for a byte from it.
 fn echo(child: &mut Child, time: Duration) -> io::Result<()> {
     let streams = child.stdin.as_mut().zip(child.stdout.as_mut());
     let (stdin, stdout) = streams.ok_or(io::ErrorKind::BrokenPipe)?;

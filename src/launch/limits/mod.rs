@@ -1,5 +1,5 @@
-//! The limits that the supervisor enforces (SPEC section 24): it limits the time and the output of
-//! the command, checks the limits of the cgroup before the start, and looks at `/tmp` after the
+//! The limits that the supervisor enforces (SPEC section 24). It limits the time and the output of
+//! the command, checks the limits of the cgroup before the start, and examines `/tmp` after the
 //! end.
 
 mod cgroup;
@@ -23,10 +23,10 @@ pub(crate) use cgroup::try_cgroup;
 pub(super) use output::Meter;
 use tmp::TmpFolder;
 
-/// The time between SIGTERM and the end of everything inside.
+/// The time between SIGTERM and SIGKILL to all processes inside.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// The exit code of a run that a limit ended, as `timeout` has it.
+/// The exit code of a run that a limit ended. timeout(1) uses this code as well.
 pub(crate) const LIMIT_REACHED: u8 = 124;
 
 /// The way in which the supervisor ends a command that has reached a limit.
@@ -41,7 +41,7 @@ pub(super) enum LimitAction {
 /// The limits of one run.
 pub(super) struct LimitWatch {
     time: Option<Limit>,
-    /// The moment at which the time is up, once the command may run.
+    /// The moment at which the time limit is reached; `None` until the command may run.
     deadline: Option<Instant>,
     timer: Option<ContinueTimer>,
     meter: Option<Meter>,
@@ -50,7 +50,7 @@ pub(super) struct LimitWatch {
     cgroup: Vec<Limit>,
     /// The delegated folder in which the cgroup was made.
     delegated: Option<AbsPath>,
-    /// The limit that the command has reached, and when everything inside is killed for it.
+    /// The limit that the command has reached, and the time of SIGKILL to all processes inside.
     reached: Option<(Limit, Instant)>,
     is_killed: bool,
 }
@@ -75,17 +75,18 @@ impl LimitWatch {
         cgroup::check(host, guard.pid(), &self.cgroup)
     }
 
-    /// The command may run from now on.
+    /// Starts the time limit. Called when the command may run.
     pub(super) fn begin(&mut self) {
         if let Some(limit) = self.time.filter(|_| self.deadline.is_none()) {
             let time = Duration::from_millis(limit.amount());
             self.deadline = Some(Instant::now() + time);
-            // Without the timer, a supervisor that has stopped notices the end of the time late.
+            // The timer continues a stopped supervisor, which would notice the end of the time
+            // late.
             self.timer = ContinueTimer::start(time).ok();
         }
     }
 
-    /// Readable when the command has written too much.
+    /// A descriptor that is readable when the command has written too much.
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.meter.as_ref().filter(|_| self.reached.is_none()).map(Meter::exceeded)
     }
@@ -133,7 +134,7 @@ impl LimitWatch {
         let mut lost = None;
         if let Some(meter) = self.meter.take() {
             let limit = Limit::output(meter.limit());
-            // A command that ends by itself may have written too much, too.
+            // A command that ended by itself may have written too much as well.
             let (is_exceeded, failure) = meter.finish(|| give_up() || self.is_killed);
             if is_exceeded && self.reached.is_none() {
                 self.reached = Some((limit, Instant::now()));
@@ -145,7 +146,8 @@ impl LimitWatch {
         }
         let reached = self.reached.map(|(limit, _)| {
             let message = match limit.kind() {
-                // It may have ended by itself, or because no process reads its output any more.
+                // The command may have ended by itself, so the message does not say that it was
+                // ended.
                 LimitKind::Output => format!("the end of the output is missing: it reached the limit `{limit}`"),
                 _ => format!("the command was ended: it reached the limit `{limit}`"),
             };

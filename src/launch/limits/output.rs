@@ -32,16 +32,16 @@ pub(crate) struct Meter {
 struct Counter {
     /// The bytes that may still be written.
     left: AtomicU64,
-    /// Readable when the command has written more.
+    /// Readable when the command has written more than the limit.
     exceeded: OwnedFd,
     /// Readable when no process inside is alive any more.
     over: OwnedFd,
-    /// The first error of a stream of the caller.
+    /// The first error of a write to a stream of the caller.
     failure: Mutex<Option<io::Error>>,
 }
 
 impl Meter {
-    /// Puts pipes in the place of the output streams of `given`, or of the caller's.
+    /// Replaces the output streams of `given`, or those of the caller, by pipes.
     pub(crate) fn new(limit: u64, given: &mut GivenStreams) -> Result<Self, Diagnostic> {
         let is_terminal = |given: &Option<OwnedFd>, own: BorrowedFd| given.is_none() && isatty(own);
         let [_, out, err] = given;
@@ -79,7 +79,8 @@ impl Meter {
             let (from, theirs) = io::pipe()?;
             *place = Some(theirs.into());
             let (counter, send) = (Arc::clone(&counter), send.clone());
-            // The user may have no more processes left.
+            // Unlike `thread::spawn`, this returns an error if the user may have no more
+            // processes.
             thread::Builder::new().spawn(move || {
                 // An error ends the copying, and the next write of the command gives SIGPIPE.
                 if let Err(e) = counter.copy(&from, &to) {
@@ -103,9 +104,9 @@ impl Meter {
         self.counter.exceeded.as_fd()
     }
 
-    /// Called when the last process inside has ended. Waits until all output has been passed on, or
-    /// until `give_up` returns true. Returns whether the command has written too much, and the
-    /// error if a stream of the caller did not take the output.
+    /// Called when the last process inside has ended. Waits until all output has been passed on,
+    /// or until `give_up` returns true. Returns whether the command has written too much, and the
+    /// error if a stream of the caller did not accept the output.
     pub(super) fn finish(self, give_up: impl Fn() -> bool) -> (bool, Option<io::Error>) {
         const LOOK: Duration = Duration::from_millis(100);
         let _ = rustix::io::write(&self.counter.over, &1_u64.to_ne_bytes());
@@ -126,7 +127,7 @@ fn is_readable(descriptor: &OwnedFd) -> bool {
 }
 
 impl Counter {
-    /// A reader that has gone wanted no more.
+    /// Records an error, except EPIPE: then the reader of the stream wants no more output.
     fn note(&self, error: io::Error) {
         if error.kind() != io::ErrorKind::BrokenPipe {
             self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -155,7 +156,7 @@ impl Counter {
         }
     }
 
-    /// Takes up to `length` bytes of those that are left.
+    /// Subtracts up to `length` bytes from those that may still be written. Returns their number.
     fn take(&self, length: usize) -> usize {
         let wanted = length as u64;
         let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left - left.min(wanted)));
@@ -163,7 +164,7 @@ impl Counter {
     }
 }
 
-/// Writes all of `bytes`, also to a stream that the caller has made non-blocking.
+/// Writes all of `bytes`, even to a stream that the caller has made non-blocking.
 fn write_all(to: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match retry_on_intr(|| rustix::io::write(to, bytes)) {

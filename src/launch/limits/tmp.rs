@@ -13,12 +13,12 @@ use crate::sys::namespaces;
 pub(super) struct TmpFolder(OwnedFd);
 
 impl TmpFolder {
-    /// The `/tmp` that the guard sees. `None` where it cannot be looked at.
+    /// The `/tmp` that the guard sees. `None` if it cannot be opened.
     pub(super) fn of(guard: Pid) -> Option<Self> {
         namespaces::open_tmp_of(guard).ok().map(Self)
     }
 
-    /// Says that `/tmp` is full. Less than a hundredth of `size` counts as nothing.
+    /// The warning that `/tmp` is full: at most a hundredth of `size` is free.
     pub(super) fn warning(&self, size: u64) -> Option<Diagnostic> {
         let StatVfs { f_bavail, f_frsize, .. } = fstatvfs(&self.0).ok()?;
         if f_bavail.saturating_mul(f_frsize) > size / 100 {

@@ -45,9 +45,9 @@ impl Bwrap {
         Ok(status)
     }
 
-    /// Ends the processes that bwrap left behind, where the guard has not named the first process
-    /// of their namespace. They are our children by now. bwrap may have been killed before they set
-    /// their parent-death signal.
+    /// Ends the processes that bwrap left behind, if the guard has not reported, so that the first
+    /// process of their namespace is unknown. These processes are our children by now. bwrap may
+    /// have been killed before they set their parent-death signal.
     pub(super) fn end_orphans(&self) {
         let is_adopted = |pid: &Pid| !self.children_before.contains(pid) && process::is_in_other_pid_namespace(*pid);
         let adopted = process::children().into_iter().filter(is_adopted);

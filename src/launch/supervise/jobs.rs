@@ -1,4 +1,5 @@
-//! Signals and job control: passing signals on to the command, and stopping and continuing with it.
+//! Signals and job control. The supervisor passes signals on to the command, and stops and
+//! continues together with it.
 
 use rustix::process::Signal;
 
@@ -31,8 +32,7 @@ impl Run<'_> {
         signals::meets_the_group(signal) && !only_us && !undone
     }
 
-    /// Takes the default action of the signals that came before the command started: most of them
-    /// end the start.
+    /// Ends the start if a signal came before the command started that ends a process by default.
     pub(super) fn judge_early(&mut self) {
         let ends = |signal: &mut Signal| signals::ends_by_default(*signal) && !signals::is_ignored(*signal);
         if let Some(signal) = self.early.extract_if(.., ends).next() {
@@ -47,7 +47,8 @@ impl Run<'_> {
         }
     }
 
-    /// Lets the command and us both run, or both be stopped, after no event has come for a while.
+    /// Called if no event has come for a while. Makes sure that the command and this process are
+    /// either both running or both stopped.
     pub(super) fn keep_step(&mut self) {
         self.watch.less_closely();
         self.continued_late = false;
@@ -58,15 +59,15 @@ impl Run<'_> {
         }
     }
 
-    /// Continues the processes that are still stopped after we were continued. A shell continues
-    /// the whole group, and then a second SIGCONT could undo a stop that came after the first. So
-    /// SIGCONT is not passed on at once.
+    /// Continues the processes that are still stopped after this process was continued. SIGCONT is
+    /// not passed on at once: a shell continues the whole group, and a second SIGCONT could undo a
+    /// stop that came after the first one.
     fn continue_the_stopped(&mut self) {
         let all = [Some(&self.bwrap.process), self.init.as_ref(), self.target()];
         let stopped: Vec<_> = all.into_iter().flatten().filter(|process| process.stopped_by().is_some()).collect();
         if !stopped.is_empty() && !signals::is_pending(&TERMINAL_STOPS) {
             stopped.iter().for_each(|process| process.signal(Signal::CONT));
-            // A stop signal may have arrived in between that is not read yet.
+            // A stop signal that is not read yet may have arrived in between.
             self.continued_late = true;
             self.watch.closely();
         }

@@ -1,5 +1,5 @@
-//! The supervised run. The supervisor stays to remove placeholders and to report afterwards. To the
-//! shell it looks as if the command had been started alone:
+//! The supervised run. The supervisor stays alive to remove placeholders and to report afterwards.
+//! To the shell it behaves like the command:
 //!
 //! - Supervisor, bwrap and command share the caller's process group, so a signal of the terminal
 //!   reaches the command directly. The supervisor passes a signal of another process on to the
@@ -8,7 +8,7 @@
 //!   the command.
 //! - When the command dies by a signal, so does the supervisor.
 //!
-//! One loop waits for all of it, without threads or signal handlers.
+//! One loop waits for all events, without threads or signal handlers.
 
 mod bwrap;
 mod ending;
@@ -63,9 +63,9 @@ impl Conclusion {
 /// output, standard error.
 pub(crate) type GivenStreams = [Option<OwnedFd>; 3];
 
-/// While it exists, signals wait for the run or for its drop, so that no signal interrupts the work
-/// before and after a run. It blocks the signals of one thread: other threads of the process must
-/// block them, too, so that they stay pending.
+/// Blocks signals while it exists, so that no signal interrupts the work before and after a run.
+/// Signals stay pending until the run reads them or this value is dropped. It blocks them in one
+/// thread only, so other threads of the process must block them as well.
 pub(crate) struct Supervisor {
     signals: Signals,
 }
@@ -76,8 +76,8 @@ impl Supervisor {
         Ok(Self { signals })
     }
 
-    /// An error if a signal waits that ends this process. It does so when the caller drops this
-    /// value, after all placeholders are gone.
+    /// Returns an error if a signal is pending that ends this process. The signal takes effect
+    /// when the caller drops this value, after all placeholders are gone.
     pub(crate) fn refuse_if_asked_to_end(&self) -> Result<(), Diagnostic> {
         match asked_to_end() {
             false => Ok(()),
@@ -106,7 +106,7 @@ impl Supervisor {
     /// Ends this process as the command ended: returns its exit code, or dies by its signal without
     /// a core dump.
     pub(crate) fn conclude(mut self, ending: Ending) -> ExitCode {
-        // A signal that still waits was for the command and must not end this process.
+        // A signal that is still pending was for the command and must not end this process.
         self.signals.stay_blocked();
         match ending {
             Ending::Exited(code) => ExitCode::from(code),
@@ -121,7 +121,7 @@ impl Supervisor {
     }
 }
 
-/// Whether a signal waits that ends this process.
+/// Whether a signal is pending that ends this process.
 fn asked_to_end() -> bool {
     let ends = [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT];
     let ends = ends.into_iter().filter(|signal| !signals::is_ignored(*signal));

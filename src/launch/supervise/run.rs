@@ -40,13 +40,13 @@ pub(super) struct Run<'a> {
     pub(super) bwrap: Bwrap,
     /// The socket to the guard, until the guard becomes the command.
     socket: Option<OwnedFd>,
-    /// The command, once the guard has named itself.
+    /// The command; `None` until the guard has reported.
     command: Option<Process>,
     /// The first process of the sandbox's process namespace, with which all others end.
     pub(super) init: Option<Process>,
-    /// The command's namespaces, once the guard has named itself.
+    /// The command's namespaces; `None` until the guard has reported.
     namespaces: Option<Namespaces>,
-    /// The guard was told to start the command.
+    /// Whether the supervisor has answered the guard, which may then have started the command.
     is_told: bool,
     failure: Option<Report>,
     guarded: bool,
@@ -55,9 +55,9 @@ pub(super) struct Run<'a> {
     /// Signals that came before the command started.
     pub(super) early: Vec<Signal>,
     pub(super) abandoned_by: Option<Signal>,
-    /// We were continued, and have not looked yet whether the command was, too.
+    /// Whether this process was continued, and has not yet checked whether the command was.
     pub(super) continued: bool,
-    /// We have just continued the command, which may have undone a stop.
+    /// Whether this process has just continued the command, which may have undone a stop.
     pub(super) continued_late: bool,
     pub(super) watch: Watch,
     pub(super) limits: LimitWatch,
@@ -72,7 +72,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The events that ended a wait.
 struct Events {
     bwrap_ended: bool,
-    /// The guard has sent something.
+    /// The guard has sent a message.
     told: bool,
     /// An entry appeared in a directory with protected files, or one of them is not covered yet.
     replaced: bool,
@@ -148,8 +148,8 @@ impl<'a> Run<'a> {
             None => self.bwrap.end_orphans(),
         }
         let said = self.limits.end(host, argv.tmp_size, asked_to_end);
-        // The hooks compare the host with their notes, so this comes before they remove
-        // placeholders.
+        // Here the hooks compare the host with its recorded state, so this comes before they
+        // remove placeholders.
         let conclusion = match status {
             Ok(status) => self.conclusion(status, host, argv, hooks),
             Err(e) => Conclusion::Failed(cannot("wait for bwrap", &e)),
@@ -157,8 +157,8 @@ impl<'a> Run<'a> {
         let (namespaces, is_told) = (self.namespaces.take(), self.is_told);
         let close = move |must_close| match namespaces {
             Some(namespaces) if must_close => namespaces.remount_all_ro(),
-            // Without a guard, which locks the mounts, and where the guard was not told to start
-            // the command, no other process can hold one of them.
+            // In the last case no other process can hold a mount: without a guard the mounts are
+            // not locked, and without an answer the guard has not started the command.
             None if must_close && is_told => Err(io::ErrorKind::Unsupported.into()),
             _ => Ok(()),
         };
@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
     fn until_bwrap_ended(&mut self, hooks: &mut RunHooks) -> io::Result<()> {
         loop {
             let Events { bwrap_ended, told, replaced, exceeded, nothing } = self.wait(hooks)?;
-            // First, because the file is open to the command until then.
+            // This comes first, because until then the command can access the file.
             if let Some(namespaces) = self.namespaces.as_ref().filter(|_| replaced && !bwrap_ended) {
                 hooks.cover_again(namespaces);
             }
@@ -236,7 +236,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Answers a guard that is ready. Without an answer it starts nothing.
+    /// Answers a guard that is ready. Without an answer, the guard does not start the command.
     fn answer(&mut self, guard: Option<Pid>, hooks: &mut RunHooks) {
         ablate::pause(Point::BeforeGo);
         if self.command.is_none() {
@@ -246,7 +246,7 @@ impl<'a> Run<'a> {
         let answer = if let Some(guard) = self.command.as_ref().filter(|_| self.abandoned_by.is_none()) {
             self.limits.ready(hooks.host(), guard).and_then(|()| hooks.before_exec())
         } else {
-            // Such a process would get no signal, and its end would not be seen.
+            // The supervisor could not pass signals on to the command, or notice its end.
             Err(Report::Refused("the supervisor cannot hold the command".to_owned()))
         };
         match answer {
@@ -264,7 +264,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Takes hold of the guard, which becomes the command, and of the sandbox's first process.
+    /// Opens the guard, which becomes the command, the sandbox's first process, and the
+    /// namespaces. Passes on the signals that came before.
     fn take_hold(&mut self, guard: Option<Pid>) {
         self.command = guard.and_then(|pid| Process::open(pid).ok());
         self.init = self.command.as_ref().and_then(Process::parent);
@@ -274,13 +275,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Ends a command that has reached a limit: sends SIGTERM, and later kills everything inside.
-    /// Without a guard, SIGTERM reaches bwrap, with which everything ends at once.
+    /// Ends a command that has reached a limit: sends SIGTERM, and later kills all processes
+    /// inside. Without a guard, bwrap gets the SIGTERM, and all processes inside end with bwrap.
     fn enforce(&self, action: LimitAction) {
         match action {
             LimitAction::Terminate => {
                 self.pass_on(Signal::TERM);
-                // A stopped process takes the signal when it is continued.
+                // A stopped process receives the signal when it is continued.
                 self.pass_on(Signal::CONT);
             }
             LimitAction::Kill => self.bwrap.process.signal(Signal::KILL),
@@ -332,8 +333,8 @@ fn lost(signal: i32) -> Diagnostic {
         .help("send signals to agent-sandbox or to the command, never to bwrap")
 }
 
-/// The supervisor's end and the guard's. The kernel adds to each message the number that its sender
-/// has in our process namespace.
+/// The supervisor's end and the guard's end of a socket. The kernel adds to each message the
+/// process id of its sender in our process namespace.
 fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     set_socket_passcred(&ours, true)?;

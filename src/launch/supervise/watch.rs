@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::sys::terminal;
 
-/// The interval at which to check whether the command is stopped. The kernel tells only its parent,
-/// which is bwrap.
+/// The interval at which to check whether the command is stopped. The kernel reports a stop only
+/// to the parent of the command, which is bwrap.
 pub(super) struct Watch {
     pub(super) interval: Option<Duration>,
     /// Set if there is a terminal, at which a user may wait for the shell's prompt.

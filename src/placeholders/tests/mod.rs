@@ -34,7 +34,7 @@ fn parent(path: &str) -> PlaceholderItem {
     PlaceholderItem { path: abs(path), content: None, is_parent: true }
 }
 
-/// A directory, and a file below one that is made for it.
+/// A directory, and a file in another directory that is made for it.
 fn usual() -> Vec<PlaceholderItem> {
     vec![parent("/p/a"), file("/p/a/f.json"), directory("/p/d")]
 }
@@ -135,7 +135,7 @@ fn the_next_run_sweeps_what_it_does_not_need_and_takes_over_what_it_does() {
 /// The number of steps after which a run can be killed.
 const STEPS: usize = 6;
 
-/// A run that is killed after so many steps of `RunPlaceholders::create_placeholders`.
+/// Simulates a run that is killed after `steps` steps of `RunPlaceholders::create_placeholders`.
 fn killed_after(scene: &Scene, steps: usize) {
     let items = usual();
     let host = &scene.host;
@@ -239,8 +239,7 @@ fn two_runs_share_a_placeholder_until_the_last_one_ends() {
     }
 }
 
-/// A policy that is compiled while another run has put up its directories finds them existing, and
-/// names no parents.
+/// A policy that is compiled while the directories of another run exist names no parents.
 // SPEC M7
 #[test]
 fn a_directory_on_the_way_goes_with_the_last_run_that_needs_it() {

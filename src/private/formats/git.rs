@@ -38,8 +38,8 @@ pub(super) fn read(text: &[u8]) -> Result<Entries, FormatError> {
 /// The user's git, which changes files in a folder of ours.
 pub(in crate::private) struct GitProgram {
     pub(in crate::private) program: PathBuf,
-    /// The file that git changes, where no command can write. The caller removes one that a killed
-    /// process left.
+    /// The file that git changes, in a folder where no command can write. The caller removes a
+    /// file that a killed process left.
     pub(in crate::private) file: PathBuf,
 }
 
@@ -74,7 +74,8 @@ impl GitProgram {
         Ok(())
     }
 
-    /// Runs `git config` without any settings: no program that a file names can start.
+    /// Runs `git config` without any settings, so git starts no program that a settings file
+    /// names.
     fn run(&self, action: &str, operands: &[OsString]) -> io::Result<()> {
         /// There was nothing to remove.
         const NOTHING: i32 = 5;

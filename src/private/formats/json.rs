@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Entries, EntryReader, FormatError, Key, Values};
 
-/// All keys but objects. An array is one value.
+/// All keys whose values are not objects. An array is one value.
 pub(super) fn read(text: &[u8]) -> Result<Entries, FormatError> {
     let value: Value = serde_json::from_slice(text).map_err(|_| FormatError::Syntax)?;
     let members = value.as_object().ok_or(FormatError::Syntax)?;
@@ -68,7 +68,7 @@ fn changed(text: &str, start: usize, key: &[&str], value: Option<&str>, depth: u
         (Some(at), Some(value)) => Some(replace(members[at].value.clone(), value)),
         (None, None) => Some(text.to_owned()),
         (Some(at), None) => {
-            // With the comma before it, or the one after it.
+            // Remove the member with the comma before it, or else with the comma after it.
             let whole = match (at.checked_sub(1).map(|before| &members[before]), members.get(at + 1)) {
                 (Some(before), _) => before.whole.end..members[at].whole.end,
                 (None, Some(after)) => members[at].whole.start..after.whole.start,

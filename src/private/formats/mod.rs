@@ -46,14 +46,14 @@ pub(crate) type Values = Vec<Vec<u8>>;
 /// All keys of a text.
 pub(crate) type Entries = BTreeMap<Key, Values>;
 
-/// A text may have so many entries: each is kept with its whole key.
+/// The most entries that a text may have. Each is kept with its whole key.
 const MOST_ENTRIES: usize = 20_000;
 /// The longest part of a key, in bytes.
 const LONGEST_PART: usize = 4096;
-/// All keys of a text together, in bytes. Keys in a deep table repeat the names around it.
+/// The most bytes of all keys of a text together. Keys in a deep table repeat the names around it.
 const MOST_KEY_BYTES: usize = 16 << 20;
 
-/// Collects the keys of a text, as long as they are not too many.
+/// Collects the keys of a text, and fails if they are too many or too long.
 #[derive(Default)]
 struct EntryReader {
     found: Entries,

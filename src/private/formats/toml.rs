@@ -4,7 +4,7 @@ use toml_edit::{DocumentMut, Item, TableLike, Value};
 
 use super::{Entries, EntryReader, FormatError, Key, Values};
 
-/// All keys but tables. An array is one value, also an array of tables.
+/// All keys whose values are not tables. An array is one value, even an array of tables.
 pub(super) fn read(text: &[u8]) -> Result<Entries, FormatError> {
     let mut entries = EntryReader::default();
     add(document(text)?.as_table(), &mut Vec::new(), &mut entries)?;

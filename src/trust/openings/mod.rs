@@ -1,5 +1,5 @@
 //! Compares two policies: lists everything that one opens beyond the other, at every path and in
-//! every setting. Pure.
+//! every setting. The comparison reads nothing from the host.
 //!
 //! The comparison goes one way. A policy narrows exactly those things that the other opens beyond
 //! it. `trust` compares the policy without the project's file with the full policy, and `diff`
@@ -78,8 +78,8 @@ pub enum Subject {
     Requirement { protection: String },
     /// A variable of the environment.
     Variable { name: Word },
-    /// A preset that is on in one of the two policies alone, and whose rules open or close a path
-    /// in which they differ.
+    /// A preset that is on in only one of the two policies, and whose rules decide about a path at
+    /// which the policies differ.
     Preset { name: String },
     /// A protected file that has other names (hard links), by which it is not protected.
     OtherNames { path: AbsPath },
@@ -116,14 +116,14 @@ pub enum DiffState {
     NotRequired,
     /// The command does not have the variable.
     Absent,
-    /// The command has the variable. Given on both sides: with another value.
+    /// The command has the variable. If both sides are `given`, the values differ.
     Given,
     /// Other names of the file are not accepted.
     NotAccepted,
     Accepted,
     Missing,
     Created,
-    /// Nothing of the host shows.
+    /// Nothing of the host is visible.
     Hidden,
     /// A place of the sandbox's own is there instead of the host's.
     Private,
@@ -245,17 +245,18 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// The paths that are more open. A path is left out if the next border above it opens in the
-    /// same way.
+    /// The paths that are more open. The view of a plan changes only at its borders, so the
+    /// borders of both plans cover every difference. A path is left out if the nearest border
+    /// above it opens in the same way.
     ///
-    /// The view of a plan changes only at its borders, so the borders of both plans cover every
-    /// difference. A socket is always listed, even where a folder around it opens in the same way:
+    /// A socket is always listed, even where a folder around it opens in the same way:
     /// a command that sees a socket can do more than read.
     fn paths(&self, devices: &[&AbsPath]) -> OpenedPaths<'a> {
         let borders = self.before.plan.borders().chain(self.after.plan.borders());
         let sockets = self.after.decisions.iter().filter(|(path, decision)| self.shows_socket(path, decision));
         let borders: BTreeSet<&AbsPath> = borders.chain(sockets.map(|(path, _)| path)).collect();
-        // A folder of ours that holds nothing yet. Where it exists, every policy hides it.
+        // Our own folder of private copies, while it does not exist. Once it exists, every policy
+        // hides it.
         let ours = self.before.missing_private_folder();
         let mut around: Vec<(&AbsPath, (View, View))> = Vec::new();
         let mut opened = BTreeMap::new();
@@ -285,7 +286,8 @@ impl<'a> Comparison<'a> {
         opened
     }
 
-    /// The socket of a service that ended between two looks: no rule took the mask away.
+    /// Whether this is the socket of a service that ended between the two compilations, so that no
+    /// rule removed its mask.
     fn is_by_the_way(&self, path: &AbsPath) -> bool {
         self.before.decisions.get(path).is_some_and(hides_service) && self.after.decisions.get(path).is_none()
     }
@@ -355,7 +357,7 @@ pub(crate) fn origin_of<'c>(compiled: &'c Compiled, path: &AbsPath) -> Option<&'
     compiled.decisions.governing(path).map(|(_, decision)| &decision.origin)
 }
 
-/// A policy, and where its mounts and placeholders are: both policies can have tens of thousands.
+/// A policy, with an index of its mounts and placeholders, because it can have tens of thousands.
 struct Compared<'a> {
     compiled: &'a Compiled,
     /// The last mount at each path, by its index.
@@ -381,7 +383,7 @@ impl<'a> Compared<'a> {
 
     /// The origin of the rule that governs `path`, or of the base mount that shows it.
     fn governing(&self, path: &AbsPath) -> Origin {
-        // The last mount that contains a path shows.
+        // The last mount that contains a path is the visible one.
         let last = path.ancestors().filter_map(|at| self.mounts.get(&at)).max();
         let mount = last.and_then(|index| self.compiled.plan.mounts.get(*index));
         let decided = self.compiled.decisions.governing(path);
@@ -390,7 +392,7 @@ impl<'a> Compared<'a> {
             (None, Some((_, decision))) => decision.origin.clone(),
             (Some(mount), None) => mount.because.clone(),
             (Some(mount), Some((at, decision))) => {
-                // A decision that changes nothing has no mount, and still decides.
+                // A decision that changes nothing has no mount, but still decides.
                 let is_part_of_all = mount.purpose == Purpose::Base && !matches!(mount.mount, Mount::DataFile { .. });
                 let is_nearer = at.is_below(&mount.path) || (is_part_of_all && *at == mount.path);
                 if is_nearer { decision.origin.clone() } else { mount.because.clone() }

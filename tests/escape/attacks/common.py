@@ -1,4 +1,4 @@
-# What the attacks share. This text comes before each of them.
+# Functions that all attacks use. This text is inserted before each attack.
 import ctypes, os, socket, struct, sys, time
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -17,7 +17,7 @@ def done():
 
 
 def attempt(name, action):
-    """Tries one thing and goes on, whatever comes of it."""
+    """Calls `action`, and prints `ok` or the number of its error."""
     try:
         result = action()
         say(name, "ok")
@@ -66,7 +66,7 @@ def put(path, text, mode=0o755, at=None):
 
 
 def read(path, at=None):
-    """Prints what is in a file, if it can be had."""
+    """Prints the content of a file, or the number of the error."""
     try:
         file = os.open(path, os.O_RDONLY, dir_fd=at)
     except OSError as error:

@@ -2,7 +2,7 @@
 for name in sys.argv[1:]:
     connection = socket.socket(socket.AF_UNIX)
     attempt("connect " + name, lambda: connection.connect("\0" + name[1:] if name[0] == "@" else name))
-    # Also by way of a link, which no check of names sees.
+    # A link has another name, which no check of names knows.
     if name[0] == "/":
         attempt("symlink", lambda: os.symlink(name, "link"))
         connection = socket.socket(socket.AF_UNIX)

@@ -1,5 +1,5 @@
-# Looks for what a copy leaves out: at the path, by other ways to it, under another name, and below
-# it.
+# Tries to read the credentials that a copy leaves out: at the path itself, at other paths to the
+# file, through links, and after moving the file away.
 for number, path in enumerate(sys.argv[1:]):
     read(path)
     for root in ("/proc/self/root", "/proc/1/root", "/proc/self/cwd/../../.."):

@@ -1,5 +1,5 @@
-# A process that wants to stay: a session of its own, no terminal, deaf to signals, its parent gone.
-# $1 is its mark.
+# A process that tries to survive: it has its own session, no terminal, no parent, and ignores
+# signals. $1 is a mark in its arguments.
 setsid /usr/bin/python3 -I -c 'import os, signal, sys, time
 for ignored in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
     signal.signal(ignored, signal.SIG_IGN)

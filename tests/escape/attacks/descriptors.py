@@ -1,4 +1,4 @@
-# A directory that the caller had open is a door past every mount.
+# A directory that the caller had open leads past every mount.
 for number in range(3, 64):
     try:
         read(".ssh/id_ed25519", at=number)

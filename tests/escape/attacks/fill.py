@@ -1,5 +1,5 @@
-# Writes as many bytes as the second argument says to the file of the first, and goes on after an
-# error in another file beside it.
+# Writes a number of bytes, the second argument, to a file, the first argument. After an error it
+# goes on in another file beside it.
 import resource, signal
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

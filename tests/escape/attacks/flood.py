@@ -1,4 +1,4 @@
-# Changes more than a person reads, under names that are long and drive a terminal.
+# Makes more changes than a person reads, under long names with control sequences.
 import json
 
 put(".envrc", "")

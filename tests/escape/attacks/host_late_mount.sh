@@ -1,5 +1,6 @@
-# The host's side of late_mount.py, in a mount namespace of its own whose mounts are shared as on
-# every systemd machine. $1: the folder to mount on; $2: the project; then the launcher.
+# The host's part of late_mount.py, in a mount namespace of its own whose mounts are shared, as on
+# every machine with systemd. The arguments are the folder to mount on, the project, and the
+# launcher.
 set -eu
 folder=$1 project=$2
 shift 2

@@ -1,5 +1,5 @@
-# Runs a command of an ordinary user beside a systemd user manager of its own, in namespaces of its
-# own: for root of the machine. The arguments are the user's id and the command. Its cgroup is
+# Runs a command as an ordinary user with a new systemd user manager, both in new namespaces. Only
+# root of the machine can do this. The arguments are the user's id and the command. The cgroup is
 # removed afterwards.
 set -eu
 mount --make-rprivate /

@@ -1,5 +1,5 @@
-# Runs the launcher in a process group of its own, as a shell without job control does, and prints
-# afterwards the priorities of a process in that group that stays outside.
+# Runs the launcher in one process group with another process, as a shell without job control does.
+# Afterwards prints the priorities of that other process, which stays outside of the sandbox.
 import platform, subprocess
 
 IOPRIO_GET = {"x86_64": 252, "aarch64": 31}[platform.machine()]

@@ -1,6 +1,6 @@
-# Starts the launcher on a terminal of its own, in the background of it if the first word says so,
-# and says afterwards what the terminal showed, what a person sees of that, and how the terminal was
-# left.
+# Starts the launcher on a terminal of its own, in the background if the first argument says so.
+# Afterwards prints the output on the terminal, the part that a person sees, and the changes of the
+# terminal's settings.
 import fcntl, re, signal, subprocess, termios
 
 place, launcher = sys.argv[1], sys.argv[2:]
@@ -33,9 +33,9 @@ def prepare():
 
 
 def visible(text):
-    """The characters that a terminal shows: neither titles, nor what is concealed, nor what goes to a
-    printer, nor what scrolls away in a region of one line, nor the end of a line of 80 that is not
-    wrapped."""
+    """The characters that a terminal shows. It does not show titles, concealed text, text for a
+    printer, text that scrolls away in a region of one line, or, without wrapping, text beyond
+    column 80."""
     text = re.sub(r"\x1b\][^\x07\x1b\x18]*(\x07|\x1b\\|\x18|$)", "", text)
     seen, concealed, narrow, printed, wraps, column = "", False, False, False, True, 0
     for control, ordinary in re.findall(r"\x1b\[([0-9;?]*[A-Za-z])|([^\x1b])", text):
@@ -61,7 +61,7 @@ def output():
 
 
 before = state()
-# What the terminal's program is told to show; the terminal itself is stopped at times.
+# All output so far. It is read all the time, although the terminal itself may be stopped.
 shown = b""
 child = subprocess.Popen(launcher, stdin=slave, stdout=slave, stderr=slave, preexec_fn=prepare)
 while child.poll() is None:

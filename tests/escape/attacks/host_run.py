@@ -1,5 +1,5 @@
-# In a mount namespace of its own: a service listens in /run, and the launcher starts. Says whether
-# somebody connected.
+# In a new mount namespace, listens on a socket in /run and starts the launcher. Prints whether a
+# process connected.
 import subprocess
 
 mount("none", "/run", "tmpfs", 0)

@@ -1,5 +1,5 @@
-# Gives the launcher a terminal of its own, and prints afterwards the input of the terminal. No user
-# typed.
+# Starts the launcher on a terminal of its own, and afterwards prints the input of the terminal. No
+# user has typed any.
 import fcntl, select, subprocess, termios
 
 master, slave = os.openpty()
@@ -18,7 +18,7 @@ shown = b""
 while child.poll() is None:
     if select.select([master], [], [], 0.01)[0]:
         shown += os.read(master, 65536)
-# What comes before this line on the way through the terminal has come, too.
+# When this line arrives, all earlier output has arrived, too.
 LAST = b"the end of all output"
 os.write(slave, LAST)
 while LAST not in shown:

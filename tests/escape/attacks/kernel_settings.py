@@ -1,5 +1,5 @@
-# The kernel runs what core_pattern names as root of the host. This writes back what is there, so
-# that nothing changes; that it can be written is all we want to know.
+# The kernel runs the program that core_pattern names as root of the host. This writes back the
+# existing text, which changes nothing and shows whether the file is writable.
 for path in ("/proc/sys/kernel/core_pattern", "/proc/sys/vm/overcommit_memory"):
     value = open(path, "rb").read()
 

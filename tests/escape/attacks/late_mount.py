@@ -1,4 +1,4 @@
-# The host mounts something while we run: does it show, and is it writable?
+# Tries to read and write a file system that the host mounts during the run.
 folder = sys.argv[1]
 put("started", "")
 wait_for("mounted")

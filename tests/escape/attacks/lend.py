@@ -1,6 +1,6 @@
-# Lends the project to whoever connects in the shared folder, and, if asked, a file that is open for
-# writing with it. The other half of plant_later.py. The socket is made when both have started: what
-# is there at a start is hidden.
+# The counterpart of plant_later.py. Passes a descriptor of the project to the process that connects
+# in the shared folder and, if $1 says so, a file that is open for writing. The socket is made after
+# both have started, because a start hides existing sockets.
 shared = os.path.expanduser("~/shared/")
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 listener.bind(shared + "made")

@@ -1,4 +1,4 @@
-# Reads the file of this name at both ends of the project.
+# Reads the file with this name in the first and in the last folder of the project.
 for folder in ("a/first/box", "z/last/box"):
     read(folder + "/" + sys.argv[1])
 done()

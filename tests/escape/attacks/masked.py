@@ -1,4 +1,4 @@
-# Writes into what is masked. A write that succeeds and vanishes is data lost.
+# Writes to masked paths. If such a write succeeded, the data would be lost.
 for path in sys.argv[1:]:
     folder = os.path.dirname(path)
     attempt("chmod", lambda: os.chmod(folder, 0o700))

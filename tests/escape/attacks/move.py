@@ -1,5 +1,5 @@
-# A folder above a protected path is not protected itself: take it away and build it anew, with
-# something else in the protected place. HOW is rename, exchange, or rmdir.
+# Moves a folder above a protected path away and creates it again, with another file at the
+# protected path. HOW is rename, exchange, or rmdir.
 how, ancestor, protected = sys.argv[1:4]
 aside = ancestor + ".aside"
 if how == "exchange":

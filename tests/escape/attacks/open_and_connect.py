@@ -1,4 +1,4 @@
-# Opens a folder of its own user up again, and connects to what listens in it.
+# Changes the mode of a closed folder of its own user, and connects to a service in it.
 folder, name = sys.argv[1:]
 attempt("chmod " + folder, lambda: os.chmod(folder, 0o700))
 connection = socket.socket(socket.AF_UNIX)

@@ -1,5 +1,5 @@
-# In another project. Takes the folder of a sandbox, waits until that has ended and taken its
-# placeholders away, and creates there what was blocked.
+# Runs in another project. Receives a descriptor of a sandbox's project, waits until that sandbox
+# has ended and removed its placeholders, and creates the path that was blocked.
 shared = os.path.expanduser("~/shared/")
 put(shared + "started", "")
 wait_for(shared + "pass")
@@ -17,7 +17,7 @@ def plant():
 
 
 attempt("plant", plant)
-# While one that was started meanwhile in the same project ends, too.
+# Tries again while another sandbox, which was started meanwhile in that project, ends.
 put(shared + "tried", "")
 wait_for(shared + "again")
 attempt("plant again", plant)

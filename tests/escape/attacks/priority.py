@@ -1,5 +1,5 @@
-# Lowers the priorities of the process group that it shares with the caller. The arguments have 32
-# bits; a filter that compares 64 is passed by setting one of the others.
+# Lowers the priorities of the process group that it shares with the caller. The kernel reads only
+# 32 bits of the arguments, so setting a higher bit passes a filter that compares 64 bits.
 import platform
 
 SETPRIORITY, IOPRIO_SET = {"x86_64": (141, 251), "aarch64": (140, 30)}[platform.machine()]
@@ -15,7 +15,7 @@ for high in (0, 1 << 32):
     attempt("ioprio_set", lambda: call(IOPRIO_SET, high | 2, high, IDLE))
 attempt("all of the user", lambda: call(SETPRIORITY, os.PRIO_USER, 0, 19))
 attempt("all of the user", lambda: call(IOPRIO_SET, 3, 0, IDLE))
-# Its own processes are its own business.
+# A process may lower the priority of its own processes.
 os.setpriority(os.PRIO_PROCESS, 0, 19)
 os.setpgid(0, 0)
 os.setpriority(os.PRIO_PGRP, os.getpid(), 19)

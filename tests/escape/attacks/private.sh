@@ -1,4 +1,4 @@
-# Writes into private files what the host must not obey. $1 says what.
+# Writes settings into private files that the host must not obey. $1 names the attack.
 evil=$PWD/evil.sh
 printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >"$evil" && chmod 755 "$evil"
 copy=$(readlink .git/config || echo .git/config)
@@ -42,7 +42,7 @@ branch-dot)
     git config branch.main.merge refs/heads/main
     ;;
 text)
-    # By hand, in other spellings.
+    # The settings are written without git, in other spellings.
     printf '[CORE] fsMonitor = %s\n[Branch "main"]\n\tmerge = "refs/heads/main\\nx"\n' "$evil" >>"$copy"
     ;;
 link)
@@ -74,7 +74,7 @@ folder)
     ln -s "$2" "$folder"
     ;;
 closed-folder)
-    # Nobody may move or remove it as it is.
+    # With these modes, the folder can be neither moved nor removed.
     rm "$copy"
     mkdir -p "$copy/below/more"
     chmod 000 "$copy/below" "$copy"
@@ -112,7 +112,7 @@ wait)
     ;;
 unparsable) echo '[core' >>"$copy" ;;
 others)
-    # The copies of other projects.
+    # Reads the copies of other projects.
     find "$HOME/.local/state/agent-sandbox/private" -type f -exec cat {} + 2>/dev/null
     ;;
 reports) cat "$HOME"/.local/state/agent-sandbox/reports/* 2>/dev/null ;;

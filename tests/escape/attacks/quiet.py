@@ -1,5 +1,4 @@
-# Makes a file that tools obey, and keeps the report of it from the user: by what becomes of the
-# terminal.
+# Creates a file that tools obey, and changes the terminal so that the user does not see the report.
 import fcntl, signal, termios
 
 way = sys.argv[1]
@@ -19,7 +18,7 @@ if way == "settings":
     settings[3] &= ~(termios.ECHO | termios.ICANON)
     termios.tcsetattr(0, termios.TCSANOW, settings)
     os.set_blocking(0, False)
-    # Others may refuse these.
+    # The kernel may refuse these requests.
     TIOCEXCL, TIOCSETD, N_NULL = 0x540C, 0x5423, 27
     for request, value in ((TIOCEXCL, 0), (TIOCSETD, struct.pack("i", N_NULL))):
         try:
@@ -29,7 +28,7 @@ if way == "settings":
 if way == "stop":
     termios.tcflow(0, termios.TCOOFF)
 if way == "fill":
-    # The file description is shared, so that the supervisor's is not blocking either.
+    # The supervisor shares the open file description, so its descriptor becomes non-blocking, too.
     os.set_blocking(2, False)
     try:
         while True:
@@ -42,5 +41,5 @@ if way == "foreground":
     attempt("take", lambda: os.tcsetpgrp(0, os.getpgrp()))
     put("attempted", "")
     wait_for("looked")
-# At its end Python would write to the terminal, which no longer takes anything.
+# At a normal exit, Python would write to the terminal, which accepts no more output.
 os._exit(0)

@@ -1,5 +1,5 @@
-# A long random sequence of file operations, with a liking for protected paths and what is above
-# them; then prints all that can be read. SEED COUNT PROTECTED…
+# Makes a long random sequence of file operations, often on protected paths and their parents. Then
+# prints all files that it can read. Arguments: SEED COUNT PROTECTED…
 import random
 
 seed, count, *protected = sys.argv[1:]
@@ -86,12 +86,12 @@ def show_all():
                 for name in files:
                     show(name, at, folder)
         except OSError:
-            # The top itself cannot be opened any more.
+            # The folder `top` itself can no longer be opened.
             pass
 
 
 def in_a_namespace():
-    # As namespace.py does it: without the mounts that keep names in place.
+    # Detaches the mounts that keep names in place, as namespace.py does.
     unshare(CLONE_NEWUSER | CLONE_NEWNS)
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     if dice.random() < 0.5:

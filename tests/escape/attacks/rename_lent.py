@@ -1,5 +1,5 @@
-# In another project. Takes the folder of a sandbox that is still running, moves away what that one
-# protects, and builds it anew.
+# Runs in another project. Receives a descriptor of the project of a sandbox that is still running,
+# moves a path that the sandbox protects away, and creates it again.
 shared = os.path.expanduser("~/shared/")
 put(shared + "started", "")
 wait_for(shared + "pass")

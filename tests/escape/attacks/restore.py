@@ -1,9 +1,9 @@
-# Waits until the host has replaced a protected file, and tries to open it. argv: the path, how to
-# open it, and the folder to swap for a link meanwhile, with the link's target.
+# Waits until the host has replaced a protected file, and tries to open it. Arguments: the path, how
+# to open it, and optionally a folder to replace by a link meanwhile, and the link's target.
 path, how, *swap = sys.argv[1:]
 put("started", "")
 if how.startswith("flood"):
-    # More events than the kernel keeps for the supervisor.
+    # Causes more events than the kernel queues for the supervisor.
     wait_for("flood")
     with open("/proc/sys/fs/inotify/max_queued_events") as limit:
         for number in range(int(limit.read()) + 100):

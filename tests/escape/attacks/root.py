@@ -1,4 +1,5 @@
-# What root can do to mounts: take masks off, make the host writable, mount over a protected path.
+# Tries what root can do to mounts: remove masks, make the host writable, mount over a protected
+# path.
 masked, read_only, outside = sys.argv[1:4]
 attempt("umount", lambda: umount(masked))
 read(masked + "/key")

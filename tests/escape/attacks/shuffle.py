@@ -1,4 +1,4 @@
-# Moves a folder to the end of the project that the host names, each time it names one.
+# Moves a folder to the first or last folder of the project, each time the test names one of them.
 ends = {"a": "a/first/box", "z": "z/last/box"}
 put("started", "")
 while not os.path.lexists("stop"):

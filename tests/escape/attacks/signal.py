@@ -1,4 +1,4 @@
-# Signals the process group, which the caller may be in as well.
+# Signals its process group, in which the caller may be, too.
 import signal
 
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-# Plants nested repositories, each with an index of 250 MB that takes no room on the disk.
+# Plants nested repositories, each with a sparse index file of 250 MB.
 import subprocess
 
 SIZE = 250_000_000

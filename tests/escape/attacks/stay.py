@@ -1,5 +1,5 @@
-# Ignores every signal that can be ignored, and holds a lock as long as it lives. With `daemon`, a
-# process does so that has left its parent and its session.
+# Ignores every signal that can be ignored, and holds a lock as long as it lives. With `daemon`, the
+# process that does so has left its parent and its session.
 import fcntl, signal
 
 for number in range(1, signal.NSIG):
@@ -13,7 +13,7 @@ if sys.argv[1] == "daemon":
         if os.fork() != 0:
             os._exit(0)
     else:
-        # The command itself would end when it is asked.
+        # The command itself does end at SIGTERM.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.pause()
 lock = open("lock", "w")

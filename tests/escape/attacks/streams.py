@@ -1,5 +1,5 @@
-# A file on standard input, as the caller opened it for reading: opened anew for writing, and
-# changed by its descriptor.
+# The caller has opened a file for reading as standard input. This opens it again for writing, and
+# tries to change it through the descriptor.
 for flags in (os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_TRUNC, os.O_WRONLY | os.O_APPEND):
     for name in ("/proc/self/fd/0", "/dev/stdin", "/dev/fd/0", "/proc/thread-self/fd/0"):
         file = attempt("open", lambda: os.open(name, flags))

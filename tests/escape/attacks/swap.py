@@ -1,4 +1,4 @@
-# Exchanges a folder and a link to TARGET when the host says so.
+# Exchanges a folder and a link to TARGET when the test says so.
 folder, target = sys.argv[1:3]
 work, link = os.path.dirname(folder), folder + ".link"
 os.symlink(target, link)

@@ -1,4 +1,4 @@
-/* System calls that no coding agent needs, and that lead past other protections: the user's keyring, machines beside this
+/* System calls that no coding agent needs and that bypass other protections: the user's keyring, machines beside this
  * one, work handed to the kernel where no filter sees it, and other numbers for the same calls. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,7 +44,7 @@ static void attempt(const char *name, long (*call)(void))
     if (child == 0) {
         errno = 0;
         long result = call();
-        /* No such key is an answer of the keyring. */
+        /* ENOKEY is an answer of the keyring, so the call was not refused. */
         int answered = result >= 0 || errno == ENOKEY;
         printf("%s %s %d\n", name, answered ? "ok" : "errno", answered ? 0 : errno);
         fflush(stdout);

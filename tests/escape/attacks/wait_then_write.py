@@ -1,4 +1,4 @@
-# Notes that it has started, waits for a file, and then writes to a path, if one is given.
+# Creates a file to show that it has started, waits for another file, and then writes to the paths.
 started, awaited, *paths = sys.argv[1:]
 put(started, "")
 wait_for(awaited)

@@ -1,4 +1,4 @@
-# Reads a masked file all the time, until it shows something or the host has saved it. The kernel
+# Reads a masked file all the time, until it has content or the host has saved it. The kernel
 # detaches a mount before the rename is visible, so the attack ends only when the rename is done.
 path = sys.argv[1]
 put("started", "")

@@ -1,4 +1,4 @@
-# Writes to each path that is named, in all the ways a file can be changed or replaced.
+# Tries to change each path in all ways in which a file can be changed or replaced.
 for path in sys.argv[1:]:
     attempt("put", lambda: put(path, "planted"))
     attempt("chmod", lambda: os.chmod(path, 0o777))

@@ -18,15 +18,16 @@ pub struct Applied {
     pub layer: Layer,
     pub access: Access,
     pub at: PathBuf,
-    /// The matched path: `at`, or a link that leads there.
+    /// The matched path: `at`, or a link that leads to `at`.
     pub matched: PathBuf,
     /// The components before the first wildcard.
     pub prefix: PathBuf,
-    /// All symlinks on the way.
+    /// All symlinks on the way to `at`.
     pub links: Vec<PathBuf>,
-    /// A place of the sandbox's own, instead of a rule that a user wrote.
+    /// Whether this is the private home or the minimal base, not a rule that a user wrote.
     pub own_place: bool,
-    /// The components of the pattern from the first wildcard on, where `at` itself matches it.
+    /// The components of the pattern from the first wildcard on, if `at` itself matches the
+    /// pattern.
     pub pattern: Option<Vec<Vec<u8>>>,
 }
 
@@ -37,13 +38,13 @@ impl Applied {
         Self { exact, layer, access, matched: at.clone(), prefix: at.clone(), at, links, own_place, pattern }
     }
 
-    /// SPEC D1, highest last.
+    /// The precedence by SPEC D1. The greatest wins.
     pub fn strength(&self) -> (bool, Layer, Access) {
         (self.exact, self.layer, self.access)
     }
 
-    /// SPEC B13: a `**` matches `directory`, which is on the way, and all of `root` lies below its
-    /// start.
+    /// Whether the rule lets `directory` be moved (SPEC B13): a `**` matches this parent of `at`,
+    /// and `root` is at or below the folder in which the `**` starts.
     pub fn leaves_free(&self, directory: &Path, root: &Path) -> bool {
         let Some(pattern) = &self.pattern else { return false };
         let pattern: Vec<&[u8]> = pattern.iter().map(Vec::as_slice).collect();
@@ -54,18 +55,18 @@ impl Applied {
         root.starts_with(self.prefix.join(start)) && glob::matches_path(&pattern[first..], &below)
     }
 
-    /// SPEC P12: it keeps a path from being changed, and shows none.
+    /// Whether the rule is a `ro` of a preset, which protects a path but shows none (SPEC P12).
     pub fn is_preset_ro(&self) -> bool {
         self.layer == Layer::Preset && self.access == Access::Ro
     }
 
-    /// SPEC G5.
+    /// Whether the rule may only restrict, because it came through a link (SPEC G5).
     pub fn only_tightens(&self) -> bool {
         !self.links.is_empty() && self.access != Access::Rw
     }
 }
 
-/// The target of a path. `exists` tells whether anything is there.
+/// The target of a path. `exists` says whether the target exists.
 #[derive(Clone)]
 pub struct Followed {
     pub path: PathBuf,
@@ -73,7 +74,8 @@ pub struct Followed {
     pub links: Vec<PathBuf>,
 }
 
-/// SPEC G5, one component after the other. `Err`: the links lead in a circle.
+/// Follows the links in a path, one component after the other (SPEC G5). `Err` if they form a
+/// circle.
 pub fn follow(stage: &Stage, path: &Path) -> Result<Followed, ()> {
     let names = |path: &Path| -> Vec<OsString> {
         let named = path.components().filter(|c| matches!(c, Component::Normal(_) | Component::ParentDir));
@@ -110,16 +112,17 @@ pub struct Applying<'a> {
     scene: &'a Scene,
     stage: &'a Stage,
     paths: Vec<(PathBuf, fs::FileType)>,
-    /// Made before the start, so they are there for other rules.
+    /// Directories that are created before the start, so they exist for other rules.
     created: Vec<PathBuf>,
     /// The paths that may get a placeholder.
     pub blocked: Vec<PathBuf>,
     /// Links through which nothing is blocked.
     pub dangling: Vec<PathBuf>,
     pub applied: Vec<Applied>,
-    /// The data of each rule that must apply to something.
+    /// For each rule that must apply to a path, its range in `applied`.
     pub required: Vec<Range<usize>>,
-    /// The reasons why it must not run; with the link and the fixed prefix if a glob found a link.
+    /// The reasons to refuse the policy. If a glob matched a link, with the link and the fixed
+    /// part.
     pub refused: Vec<(String, Option<(PathBuf, PathBuf)>)>,
 }
 
@@ -209,14 +212,14 @@ impl<'a> Applying<'a> {
         }
     }
 
-    /// Whether directories could lead there: nothing else stands in the way.
+    /// Whether the nearest existing parent of the path is a directory.
     fn can_be_made(&self, path: &Path) -> bool {
         let there = path.ancestors().skip(1).find_map(|above| fs::symlink_metadata(self.stage.real(above)).ok());
         there.is_some_and(|there| there.is_dir())
     }
 
-    /// One alternative of a pattern, and the file that has the whole text for its name (SPEC G4).
-    /// `before`: how many of the others there were before this rule.
+    /// Applies one alternative of a pattern. `literal` is the file whose name is the whole text
+    /// (SPEC G4), and `before` the number of applied rules before this rule.
     fn glob(&mut self, rule: &Rule, base: &Path, pattern: &[u8], literal: Option<&Followed>, before: usize) {
         let mut fixed: Vec<&[u8]> = components(pattern).take_while(|part| !glob::is_wild(part)).collect();
         let mut wild: Vec<&[u8]> = components(pattern).skip(fixed.len()).collect();
@@ -232,8 +235,7 @@ impl<'a> Applying<'a> {
             names.is_some_and(|names| glob::matches_path(&wild, &names))
                 && !rule.except.iter().any(|name| path.file_name() == Some(OsStr::new(name)))
         };
-        // SPEC G2: what lies in a directory that matches is no match of its own. SPEC P5: nor in
-        // one that is skipped.
+        // A path below a directory that matches (SPEC G2) or that is skipped (SPEC P5) is no match.
         let is_passed = |path: &Path| {
             let skipped = |above: &Path| rule.skips.iter().any(|name| above.file_name() == Some(OsStr::new(name)));
             let between = path.ancestors().skip(1).take_while(|p| p.starts_with(&prefix.path) && *p != prefix.path);

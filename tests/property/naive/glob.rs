@@ -1,6 +1,6 @@
-//! The matches of a pattern (SPEC G1), by trying everything.
+//! The matches of a pattern (SPEC G1), found by trying all possibilities.
 
-/// Characters; a byte that is not UTF-8 counts as a character of its own.
+/// The characters of a name. A byte that is not UTF-8 counts as a character of its own.
 fn units(bytes: &[u8]) -> Vec<u32> {
     let mut units = Vec::new();
     for chunk in bytes.utf8_chunks() {
@@ -15,11 +15,11 @@ const OPEN: u32 = b'[' as u32;
 const CLOSE: u32 = b']' as u32;
 const DASH: u32 = b'-' as u32;
 
-/// Whether the last `names.len()` components of a path are what the components of the pattern say.
+/// Whether the components of the pattern match the last components of a path, `names`.
 pub fn matches_path(pattern: &[&[u8]], names: &[&[u8]]) -> bool {
     match (pattern, names) {
         ([], []) => true,
-        // As the last component `**` is any number of names, but at least one.
+        // As the last component, `**` matches one name or more.
         ([b"**"], _) => !names.is_empty(),
         ([b"**", rest @ ..], _) => (0..=names.len()).any(|skip| matches_path(rest, &names[skip..])),
         ([first, pattern @ ..], [name, names @ ..]) => {
@@ -81,7 +81,7 @@ fn member(members: &[u32]) -> Option<(u32, &[u32])> {
     }
 }
 
-/// Whether the component has a meaning beyond its characters.
+/// Whether the component has special characters.
 pub fn is_wild(component: &[u8]) -> bool {
     let mut escaped = false;
     component.iter().any(|byte| {
@@ -91,7 +91,7 @@ pub fn is_wild(component: &[u8]) -> bool {
     })
 }
 
-/// `[` without `]`, or `**` as a part of a name.
+/// Whether the component has `[` without `]`, or `**` as a part of a name.
 pub fn is_malformed(component: &[u8]) -> bool {
     let all = units(component);
     let mut at = 0;
@@ -131,7 +131,7 @@ pub fn unescaped(component: &[u8]) -> Vec<u8> {
     out
 }
 
-/// One pattern for each choice among `{…,…}`; `None` when the braces do not pair up.
+/// One pattern for each choice among `{…,…}`. `None` if the braces are not balanced.
 pub fn alternatives(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let marks = marks(text);
     let Some(open) = marks.iter().find(|mark| b"{}".contains(&text[**mark])).copied() else {
@@ -164,7 +164,7 @@ pub fn alternatives(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(all)
 }
 
-/// The offsets of the braces and commas that are neither escaped nor members of a class.
+/// The offsets of the braces and commas that are neither escaped nor in a class.
 fn marks(text: &[u8]) -> Vec<usize> {
     let mut found = Vec::new();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Which rules there are, and on which layer (SPEC sections 2 and 3).
+//! The rules of a scene and their layers (SPEC sections 2 and 3).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::scene::{
     Access, Definition, Document, Entry, HOME, Missing, Own, PROJECT_FILE, STATE, SYSTEM_FILE, Scene, Stage, USER_FILE,
 };
 
-/// Lowest first.
+/// The layers, the lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
     Base,
@@ -29,7 +29,7 @@ pub struct Rule {
     pub missing: Missing,
     pub layer: Layer,
     pub base: PathBuf,
-    /// Directories that a built-in preset's globs do not enter, and names that they do not mean.
+    /// Directories that a built-in preset's globs do not enter.
     pub skips: Vec<String>,
     pub except: Vec<String>,
 }
@@ -38,10 +38,10 @@ pub struct Rule {
 pub struct Written {
     pub rules: Vec<Rule>,
     pub tmp_of_host: bool,
-    /// The value in the last file that has one.
+    /// The value of the last file that sets one.
     pub home: Option<&'static str>,
     pub base: Option<&'static str>,
-    /// Our own files, as they are spelled.
+    /// The paths of agent-sandbox's own files, with links.
     pub own: Vec<PathBuf>,
 }
 
@@ -76,15 +76,15 @@ impl Written {
         self.base == Some("minimal")
     }
 
-    /// The places of the sandbox's own (SPEC O1, O5).
+    /// The private home and the minimal base, if there are any (SPEC O1, O5).
     pub fn own_places(&self) -> Vec<PathBuf> {
         let is_private = self.home.map_or(self.has_minimal_base(), |home| home == "private");
         let home = is_private.then(|| PathBuf::from(HOME));
         self.has_minimal_base().then(|| PathBuf::from("/")).into_iter().chain(home).collect()
     }
 
-    /// The paths that show in them without a rule. (No program is on PATH, and no node has the name
-    /// of one.)
+    /// The paths that are visible in them without a rule. Programs are missing here, because these
+    /// scenes have none on PATH.
     pub fn shown(&self) -> Vec<PathBuf> {
         let folders = MINIMAL.iter().filter(|_| self.has_minimal_base()).map(PathBuf::from);
         let home = (self.has_minimal_base() && self.home == Some("host")).then(|| PathBuf::from(HOME));
@@ -100,7 +100,7 @@ fn is_safe(folder: &Path) -> bool {
 struct Reader<'a> {
     scene: &'a Scene,
     written: Written,
-    /// The presets that are on, with the rules of those that a user defined.
+    /// The presets that are on, each with its rules if a user defined it.
     on: BTreeMap<String, Vec<Rule>>,
     defined: Vec<(&'a Definition, PathBuf)>,
 }
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// SPEC L4: only what forbids.
+    /// Reads the restrictions of the file above the project's (SPEC L4).
     fn file_above(&mut self, file: &Path, base: &Path) {
         let Some(document) = self.scene.files.get(file) else { return };
         self.written.own.push(file.to_path_buf());
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
         self.written.rules.extend(document.entries.iter().map(|entry| rule(entry, layer, base)));
     }
 
-    /// SPEC P4: on the layer that names it, with all that has been defined up to there.
+    /// Turns presets on in the layer that names them, with all definitions so far (SPEC P4).
     fn turn_on<'n>(&mut self, names: impl Iterator<Item = &'n str>, layer: Layer) {
         for name in self.with_included(names) {
             let rules = self.defined_rules(&name, layer);
@@ -194,14 +194,14 @@ impl<'a> Reader<'a> {
                 let signs = entry.in_use.iter().map(|sign| Path::new(HOME).join(sign.trim_start_matches("~/")));
                 let is_in_use = entry.in_use.is_empty() || signs.into_iter().any(|sign| exists(&sign));
                 let missing = match entry.if_missing {
-                    // No program is on PATH here.
+                    // These scenes have no program on PATH.
                     IfMissing::Skip if entry.create_for == Some("*") => Missing::Create,
                     IfMissing::Skip => Missing::Skip,
                     // SPEC M6.
                     IfMissing::Block if entry.needs_parent && !exists(parent.parent().unwrap()) => Missing::Skip,
                     IfMissing::Block if !is_in_use => Missing::Skip,
                     IfMissing::Block => Missing::Block,
-                    other => panic!("{name}: {} says `{other:?}`, and nothing here reads that", entry.path),
+                    other => panic!("{name}: {} says `{other:?}`, which is not supported here", entry.path),
                 };
                 let access = match entry.access {
                     agent_sandbox::policy::Access::Rw => Access::Rw,

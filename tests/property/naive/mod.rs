@@ -1,5 +1,5 @@
-//! The policy as SPEC.md states it, slowly and straight: every rule is tried at every path of the
-//! tree. It shares no code with the compiler; the properties check that both agree.
+//! A slow and simple implementation of SPEC.md: it tries every rule at every path of the tree. It
+//! shares no code with the compiler, and the properties check that both agree.
 
 mod apply;
 pub mod glob;
@@ -17,9 +17,9 @@ use layers::Written;
 /// The meaning of a scene by the specification.
 pub enum Verdict {
     Policy(Naive),
-    /// It must not run, and why.
+    /// The policy must be refused, for this reason.
     Refused(String),
-    /// The specification does not say.
+    /// The specification does not say whether the policy is refused.
     Open,
 }
 
@@ -33,8 +33,7 @@ pub struct Naive {
     tmp_of_host: bool,
 }
 
-/// The rules that won at each path. More than one where several are equally strong, which then say
-/// the same.
+/// The rules that won at each path. Several equally strong rules have the same access.
 type Decisions = BTreeMap<PathBuf, Vec<Applied>>;
 
 pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
@@ -58,7 +57,7 @@ pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
     });
     let through = applied.iter().filter(|rule| rule.only_tightens());
     let links = through.map(|rule| (rule.matched.clone(), rule.at.clone())).collect();
-    // Our state folder is ours before it exists.
+    // The state folder is protected even before it exists.
     let is_ours =
         |path: &&PathBuf| follow(stage, path).is_ok_and(|found| found.exists) || path.as_path() == Path::new(STATE);
     let own: Vec<_> = own.iter().filter(is_ours).filter_map(|path| follow(stage, path).ok()).collect();
@@ -80,8 +79,8 @@ pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
     }
 }
 
-/// SPEC O2, O3: parts of the base, and what a user's exact `ro` names through a link, show where
-/// only a place of the sandbox's own hides them, and no command can replace the link.
+/// SPEC O2, O3: parts of the base, and targets of links that a user's exact `ro` names, are visible
+/// if only the private home or the minimal base hides them, and no command can replace the link.
 fn show_in_own_places(applied: &mut Vec<Applied>, stage: &Stage, shown: Vec<PathBuf>) {
     let direct: Vec<Applied> = applied.iter().filter(|rule| !rule.only_tightens()).cloned().collect();
     let (direct, _) = decide(&direct);
@@ -99,8 +98,8 @@ fn show_in_own_places(applied: &mut Vec<Applied>, stage: &Stage, shown: Vec<Path
     applied.extend(there.map(|found| Applied::base(Access::Ro, found.path, false)).collect::<Vec<_>>());
 }
 
-/// SPEC D1, P12, and G3, for which the decisions above a path come first. Returns the presets' `ro`
-/// rules without a say as well.
+/// Decides each path by SPEC D1, P12 and G3. The paths are sorted, because G3 needs the decisions
+/// above a path. Also returns the presets' `ro` rules that do not count.
 fn decide(applied: &[Applied]) -> (Decisions, Vec<Applied>) {
     let mut places: Vec<&PathBuf> = applied.iter().map(|rule| &rule.at).collect();
     places.sort_by_key(|path| (path.components().count(), *path));
@@ -126,8 +125,8 @@ fn decide(applied: &[Applied]) -> (Decisions, Vec<Applied>) {
     (decisions, aside)
 }
 
-/// The strongest of some rules at one path. If they are out of reach, no weaker rule opens the path
-/// instead of them. Rules that exclude count.
+/// The strongest of the rules at one path. If the strongest rules are out of reach, no weaker rule
+/// opens the path instead. Rules that exclude always count.
 fn win(here: &[&Applied], decisions: &Decisions) -> Vec<Applied> {
     let strongest = here.iter().map(|rule| rule.strength()).max();
     let counts = |rule: &Applied| rule.only_tightens() || rule.access == Access::Exclude || is_reached(decisions, rule);
@@ -139,7 +138,7 @@ fn governing<'d>(decisions: &'d Decisions, path: &Path) -> Option<&'d Applied> {
     path.ancestors().find_map(|above| decisions.get(above)).and_then(|winners| winners.first())
 }
 
-/// SPEC G3.
+/// Whether the rule is in reach (SPEC G3).
 fn is_reached(decisions: &Decisions, rule: &Applied) -> bool {
     rule.exact || reaches(decisions, &rule.matched, &rule.prefix)
 }
@@ -151,8 +150,8 @@ fn reaches(decisions: &Decisions, matched: &Path, prefix: &Path) -> bool {
 
 type Refusal = (String, Option<(PathBuf, PathBuf)>);
 
-/// Whether it runs depends on something out of reach: a link that leads too far, or the matches of
-/// a glob that must match. The specification does not say whether those are errors.
+/// Whether the specification leaves open if the policy is refused. It does not say whether a link
+/// that leads in a circle, or a required glob, is an error if it is out of reach.
 fn is_open(applied: &[Applied], required: &[Range<usize>], refused: &[Refusal], decisions: &Decisions) -> bool {
     let in_reach = |range: &Range<usize>| applied[range.clone()].iter().any(|rule| is_reached(decisions, rule));
     let mut links = refused.iter().filter_map(|(_, link)| link.as_ref());
@@ -161,8 +160,8 @@ fn is_open(applied: &[Applied], required: &[Range<usize>], refused: &[Refusal], 
 }
 
 impl Naive {
-    /// SPEC M4: there is a placeholder where a rule protects and the place around is writable;
-    /// elsewhere nothing is there.
+    /// SPEC M4: a path has a placeholder if a rule protects it and its parent is writable.
+    /// Otherwise the path stays missing.
     fn keep_what_is_needed(&mut self, blocked: &[PathBuf]) {
         for path in blocked {
             let is_protected = self.decisions.get(path).is_some_and(|winners| winners[0].access != Access::Rw);
@@ -172,7 +171,7 @@ impl Naive {
         }
     }
 
-    /// Whether a pattern alone protects something that lies in a hidden folder.
+    /// Whether only patterns protect some path in a hidden folder.
     pub fn hides_what_a_pattern_names(&self) -> bool {
         self.decisions.iter().any(|(path, winners)| {
             let is_hidden =
@@ -181,7 +180,7 @@ impl Naive {
         })
     }
 
-    /// SPEC G8: `rw` does not open what another rule hides, if it leads there by a link.
+    /// SPEC G8: through a link, `rw` does not open a path that another rule hides.
     fn opens_hidden_by_link(&self, applied: &[Applied]) -> Option<Verdict> {
         for (path, winners) in self.decisions.iter().filter(|(_, winners)| winners[0].access == Access::Rw) {
             let around = path.ancestors().skip(1).find_map(|above| self.decisions.get(above));
@@ -215,7 +214,8 @@ impl Naive {
                 return no(format!("{rule:?} would open {own:?}"));
             }
         }
-        // SPEC G8.
+        // A policy that opens a path through a link that the command can replace is refused (SPEC
+        // G8).
         let can_be_replaced = |link: &PathBuf| self.class(link.parent().unwrap()) == Class::Rw;
         for (path, winners) in &self.decisions {
             let opens = self.class(path) == Class::Rw && self.class(path.parent().unwrap_or(path)) != Class::Rw;
@@ -224,7 +224,8 @@ impl Naive {
                 _ if !opens => {}
                 0 => {}
                 all if all == winners.len() => return no(format!("{path:?} is opened through a link")),
-                // One of several that are equally strong: it does not say whose link counts.
+                // Only some of several equally strong rules have such a link, and SPEC does not say
+                // which one counts.
                 _ => return Some(Verdict::Open),
             }
         }
@@ -234,12 +235,12 @@ impl Naive {
         }
     }
 
-    /// The links through which rules came, and where they led.
+    /// The links through which rules came, and their targets.
     pub fn links(&self) -> &BTreeSet<(PathBuf, PathBuf)> {
         &self.links
     }
 
-    /// The access of the command at `path`, by its spelling.
+    /// The access of the command at `path`, without following links.
     pub fn class(&self, path: &Path) -> Class {
         let (base, top) = match path {
             path if path.starts_with("/dev") => (Class::Dev, "/dev"),
@@ -262,15 +263,15 @@ impl Naive {
         if is_own && class == Class::Rw { Class::Ro } else { class }
     }
 
-    /// The folder that a directory can be moved in: the outermost one that is writable with all
-    /// between. `None` for what does not lie in something writable.
+    /// The folder in which a directory can be moved: its outermost parent up to which all folders
+    /// are writable. `None` if the directory or its parent is not writable.
     fn can_move_in<'d>(&self, directory: &'d Path) -> Option<&'d Path> {
         let writable = |path: &&Path| self.class(path) == Class::Rw;
         writable(&directory).then(|| directory.ancestors().skip(1).take_while(writable).last())?
     }
 
-    /// Whether a directory may be renamed (SPEC B12, B13): it lies in something writable, and no
-    /// rule that protects names it as a part of the way.
+    /// Whether a directory may be renamed (SPEC B12, B13): its parent is writable, and no
+    /// protective rule names a path below it.
     pub fn may_be_renamed(&self, directory: &Path) -> bool {
         let Some(root) = self.can_move_in(directory) else { return false };
         let is_below = |path: &Path| path.starts_with(directory) && path != directory;
@@ -280,15 +281,15 @@ impl Naive {
         below.all(|rule| rule.leaves_free(directory, root)) && !self.own.iter().any(|own| is_below(own))
     }
 
-    /// The decisions of exact `ro` and `exclude` rules, and our own files.
+    /// The paths of exact `ro` and `exclude` rules, and of agent-sandbox's own files.
     pub fn exactly_protected(&self) -> impl Iterator<Item = &Path> {
         let protective = |rule: &&Applied| rule.exact && rule.access != Access::Rw;
         let rules = self.decisions.values().flatten().filter(protective).map(|rule| rule.at.as_path());
         rules.chain(self.own.iter().map(PathBuf::as_path))
     }
 
-    /// Whether `path` belongs to an own file at or below which a glob said `rw`. It is read-only at
-    /// least, and SPEC D6 does not say more.
+    /// Whether `path` belongs to a file of agent-sandbox for which a glob says `rw`. By SPEC D6
+    /// the path is then read-only or hidden.
     pub fn is_at_least_ro(&self, path: &Path) -> bool {
         let struck = |rule: &Applied, own: &PathBuf| rule.at.starts_with(own) && rule.access == Access::Rw;
         let within = self.own.iter().filter(|own| path.starts_with(own));

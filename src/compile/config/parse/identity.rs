@@ -42,7 +42,7 @@ impl Walk<'_> {
         Some(self.sourced(identity, value))
     }
 
-    /// A text that git takes for a name or an address.
+    /// A text that git accepts as a name or an address.
     pub(in super::super) fn identity_text(&mut self, key: &str, value: &TomlValue<'_>) -> Option<String> {
         let DeValue::String(text) = value.get_ref() else {
             let help = format!("write `{key} = \"…\"`, or `identity = false` to set nothing");

@@ -25,7 +25,7 @@ impl Walk<'_> {
         };
         let mut read = InjectTable::default();
         self.keys(INJECT, format_args!("in `[[{key}]]`"), table, &mut read);
-        // A value that cannot be used, or a misspelt key, has had its own diagnostic.
+        // An unusable value or a misspelt key already has its own diagnostic.
         let has = |key: &str| table.keys().any(|other| other.get_ref() == key);
         let is_understood = table.keys().all(|key| names(INJECT).contains(&key.get_ref().as_ref()));
         let problem = match (has("from"), has("text"), has("to")) {

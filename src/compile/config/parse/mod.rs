@@ -1,6 +1,6 @@
 //! Turns text into a [`ConfigFile`]. The walk over the parsed TOML records every mistake and goes
-//! on, so that one run shows them all. Mistaken values are left out; such a policy never runs (SPEC
-//! L8).
+//! on, so that one run shows them all. It leaves mistaken values out; a policy with mistakes never
+//! runs (SPEC L8).
 
 mod identity;
 mod injections;
@@ -70,7 +70,7 @@ impl<'a> Walk<'a> {
         Sourced { value, origin: self.origin(&written.span()) }
     }
 
-    /// `place` says in a sentence where the table is.
+    /// `place` is the part of the message that says where the table is.
     fn keys<T>(&mut self, known: KeyTable<T>, place: fmt::Arguments<'_>, table: &DeTable<'_>, into: &mut T) {
         for (key, value) in table {
             match known.iter().find(|(name, _)| *name == key.get_ref().as_ref()) {
@@ -176,7 +176,7 @@ impl<'a> Walk<'a> {
         self.array(key, value).iter().filter_map(|element| self.choice(key, element)).collect()
     }
 
-    /// The elements of an array. For a lone element, the usual slip, the help shows the brackets.
+    /// The elements of an array. If the value is a lone element, the help shows it in brackets.
     fn array<'v, 't>(&mut self, key: &str, value: &'v TomlValue<'t>) -> &'v [TomlValue<'t>] {
         if let DeValue::Array(elements) = value.get_ref() {
             return elements;
@@ -216,7 +216,7 @@ impl<'a> Walk<'a> {
             DeValue::Table(table) => {
                 let mut entry = EntryTable::default();
                 self.keys(ENTRY, format_args!("in an entry of `{key}`"), table, &mut entry);
-                // A path that cannot be used, or a misspelt key, has had its own diagnostic.
+                // An unusable path or a misspelt key already has its own diagnostic.
                 let is_other = |key: &str| key != "path" && names(ENTRY).contains(&key);
                 if table.keys().all(|key| is_other(key.get_ref())) {
                     let help = Some("add `path = \"PATH\"`".to_owned());

@@ -1,4 +1,4 @@
-//! Keys that are unknown, or stand in the wrong place.
+//! Keys that are unknown, or that are in the wrong table.
 
 use super::said_about;
 

@@ -1,4 +1,4 @@
-//! Every diagnostic of the parser, as the whole text that people read.
+//! Tests the full text of every diagnostic of the parser.
 
 mod keys;
 mod presets;

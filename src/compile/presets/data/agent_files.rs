@@ -1,8 +1,8 @@
 //! Files by which agents on the host decide which programs they run, and for which actions they
 //! need consent.
 //!
-//! A file that is read-only inside counts for the programs that it names (SPEC P18). A file that
-//! the agent must write is also compared after the run (SPEC R3).
+//! The programs that such a file names are read-only, too (SPEC P18). A file that the agent
+//! must write is also compared after the run (SPEC R3).
 
 use super::{AgentFile, FileUse, ObeyedKey};
 
@@ -27,7 +27,7 @@ const fn consent(key: &'static str, reason: &'static str) -> ObeyedKey {
     ObeyedKey { key, reason, names_programs: false }
 }
 
-/// Claude Code mixes state (projects, sessions, the account) with these.
+/// Claude Code mixes state (projects, sessions, the account) with these keys.
 const CLAUDE_STATE: &[ObeyedKey] = &[
     programs("mcpServers"),
     programs("hooks"),

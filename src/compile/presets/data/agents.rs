@@ -2,32 +2,33 @@
 //!
 //! An agent that starts outside the sandbox tomorrow obeys the hooks, MCP servers, plugins and
 //! settings that it finds. If an agent keeps its state in a folder of its own, only that folder is
-//! open. Claude Code, Codex, Gemini CLI, pi and Cursor keep state and settings in one folder. That
-//! folder is open, with read-only places in it. Some paths are missing when the sandbox starts.
-//! Folders from which the agent would load code or commands are blocked, and so are files that name
-//! such code. Files and folders that only some users have are not blocked. If the run creates one,
-//! it is moved aside when the run ends, which needs no mount. Other paths are reported when the
-//! command creates them. In a new home an agent could not make its folder, and would stop or save
-//! nothing. So agent-sandbox makes the folders of the agents on PATH.
+//! writable. Claude Code, Codex, Gemini CLI, pi and Cursor keep state and settings in one folder.
+//! That folder is writable, with read-only places in it. Some paths are missing when the sandbox
+//! starts. Folders from which the agent would load code or commands are blocked, and so are files
+//! that name such code. Files and folders that only some users have are not blocked. If the run
+//! creates one of them, agent-sandbox moves it aside when the run ends, which needs no mount.
+//! Other paths are reported when the command creates them. In a new home an agent could not make
+//! its folder, and would stop or save nothing. So agent-sandbox makes the folders of the agents on
+//! PATH.
 //!
-//! These files are not blocked, but reported: files that the agent writes at its first start, and
-//! instructions, which run nothing, and whose paths `@harness/…` needs. Files that no agent obeys,
-//! and colours, are left out.
+//! Two kinds of files are reported, not blocked: files that the agent writes at its first start,
+//! and instructions. Instructions run nothing, and `@harness/…` needs their paths. Files that no
+//! agent obeys, and colour settings, are left out.
 //!
 //! Claude Code 2.1, Codex 0.169 and Gemini CLI 0.61 were tried with their blocked paths, and work
-//! (`scripts/test-agents`). pi 0.73 starts and asks its model; the places of Cursor and Kimi are
-//! blocked without a trial. Placeholders of files that they parse are valid for them.
+//! (`scripts/test-agents`). pi 0.73 starts and asks its model. The blocked paths of Cursor and
+//! Kimi were not tried. The placeholder for a file that an agent parses is valid for that agent.
 
 use super::VariableEffect::Keep;
 use super::agent_files::AGENT_FILES;
 use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS, GEMINI_TRUSTED_FOLDERS};
 use super::{AgentRepository, BuiltinPreset, PresetEntry, exclude, group, ro, rw, variables};
 
-/// Mixes state (projects, sessions, the account) with MCP servers, so it can be neither split nor
-/// closed without losing state. Claude Code 1.0 writes the file in place. 2.1 makes a new file
-/// beside it and renames that. The read-only home refuses this, and 2.1 then goes on without
-/// saving. In the configuration folder 2.1 can make the new file; the rename over the mount fails
-/// with EBUSY, and then 2.1 writes in place.
+/// The file mixes state (projects, sessions, the account) with MCP servers, so it can be neither
+/// split nor made read-only without losing state. Claude Code 1.0 writes the file in place. 2.1
+/// makes a new file beside it and renames the new file. The read-only home refuses this, and 2.1
+/// then goes on without saving. In the configuration folder 2.1 can make the new file; the rename
+/// over the mount fails with EBUSY, and then 2.1 writes in place.
 const CLAUDE_JSON: PresetEntry = PresetEntry {
     second_place: Some("~/.claude/.claude.json"),
     second_place_var: Some("CLAUDE_CONFIG_DIR"),
@@ -187,8 +188,8 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Codex, \"AGENTS.md\": instructions",
             &[ro("~/.codex/AGENTS.md"), ro("~/.codex/AGENTS.override.md")],
         ),
-        // Codex 0.169 would install the server to which its terminal talks in `packages`. A key of
-        // the private `config.toml` keeps it from that.
+        // Codex 0.169 would install in `packages` the server to which its terminal interface
+        // talks. A key of the private `config.toml` prevents that.
         group(
             "Codex",
             "Codex: the standalone installer keeps the program in `packages`",

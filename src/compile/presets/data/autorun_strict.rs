@@ -19,8 +19,8 @@ pub(super) const AUTORUN_STRICT: BuiltinPreset = BuiltinPreset {
             "husky, \"How To\"; git-config(1), core.hooksPath",
             &[ro(".husky/").blocked(), ro(".githooks/").blocked()],
         ),
-        // Where there is no `.claude`, none is made: `.claude/settings.json` could be created in
-        // it.
+        // If `.claude` is missing, no placeholder creates it: the command could then create
+        // `.claude/settings.json` in it.
         group(
             "Claude Code",
             "Claude Code, \"Settings\", \"Slash commands\", \"Subagents\", \"Skills\"",

@@ -1,13 +1,13 @@
 //! `@caches`.
 //!
-//! These stay writable, because the tools must write them in ordinary use, although the host runs
-//! them later: `~/.npm/_npx` (packages that `npx` keeps), `~/.cache/pre-commit` (hook environments,
-//! run by `git commit`), `~/.cache/ms-playwright` and the like (browsers), `~/.gradle/wrapper` and
-//! `~/.m2/wrapper` (build tools), and sources and jars in `~/go/pkg/mod`, `~/.cargo/registry`,
-//! `~/.gradle/caches` and `~/.m2/repository`, which are checked against a hash when they are
-//! downloaded, not when they are used.
+//! These paths stay writable although the host runs them later, because the tools must write them
+//! in ordinary use: `~/.npm/_npx` (packages that `npx` keeps), `~/.cache/pre-commit` (hook
+//! environments, run by `git commit`), `~/.cache/ms-playwright` and the like (browsers),
+//! `~/.gradle/wrapper` and `~/.m2/wrapper` (build tools). So do the sources and jars in
+//! `~/go/pkg/mod`, `~/.cargo/registry`, `~/.gradle/caches` and `~/.m2/repository`. Tools check
+//! these against a hash when they download them, not when they use them.
 //!
-//! Settings that a tool obeys and folders on PATH are blocked where they are missing: users do not
+//! Settings that a tool obeys and folders on PATH are blocked if they are missing: users do not
 //! notice a placeholder in these folders.
 
 use super::VariableEffect::Set;
@@ -163,7 +163,7 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
         group("pywal", "pywal: shells source `sequences` and `colors.sh`", &[ro("~/.cache/wal")]),
         group("Neovim", "Neovim, `:help vim.loader`: compiled Lua in the cache is run", &[ro("~/.cache/nvim")]),
     ],
-    // Links between two mounts fail, and then both tools copy, uv with a warning.
+    // Hard links between two mounts fail. Both tools then copy, uv with a warning.
     variables: &[
         variables(
             Set { value: "copy", for_program: Some("uv") },
@@ -177,7 +177,7 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
             "pnpm, \"Settings\": packageImportMethod",
             &["pnpm_config_package_import_method"],
         ),
-        // Else pnpm moves the store into the project, from which it can link.
+        // Otherwise pnpm moves the store into the project, from which it can link.
         variables(
             Set { value: "~/.local/share/pnpm/store", for_program: Some("pnpm") },
             "pnpm",

@@ -11,8 +11,8 @@ use super::{BuiltinPreset, group, ro, rw};
 const GIT_TOOL: &str = "git";
 
 pub(super) const GIT: BuiltinPreset = BuiltinPreset {
-    // A branch may be called `config` or `hooks`. A submodule may be called `logs`: only a `logs`
-    // in a git directory is meant.
+    // A branch may be called `config` or `hooks`. A submodule may be called `logs`, so only a
+    // `logs` beside `HEAD` is skipped.
     skip_directories: &["objects", "refs", "logs"],
     skip_beside: Some("HEAD"),
     groups: &[

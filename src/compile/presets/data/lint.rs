@@ -1,8 +1,8 @@
 //! `@lint/*`. Settings are read-only even if git tracks them: an agent should fix the findings of a
 //! check, not loosen it.
 //!
-//! Not `package.json`, `tsconfig.json`, `pyproject.toml`, `setup.cfg`, `tox.ini` and `Cargo.toml`,
-//! which may hold such settings too: the agent must be able to change them.
+//! `package.json`, `tsconfig.json`, `pyproject.toml`, `setup.cfg`, `tox.ini` and `Cargo.toml` may
+//! hold such settings too. They stay writable, because the agent must be able to change them.
 
 use super::{BuiltinPreset, Group, group, ro};
 

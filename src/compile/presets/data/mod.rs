@@ -184,7 +184,8 @@ impl PresetEntry {
         Self { private: Some(file), ..self }
     }
 
-    /// A folder of programs or settings: what symlinks in it lead to is read-only, too (SPEC P19).
+    /// A folder of programs or settings. The targets of symlinks in it are read-only, too (SPEC
+    /// P19).
     const fn with_links(self) -> Self {
         Self { with_links: true, ..self }
     }
@@ -229,7 +230,7 @@ impl PresetEntry {
         Self { only_missing: true, ..self.blocked().fresh() }
     }
 
-    /// Names that the pattern matches and the entry does not mean.
+    /// Names that the pattern matches, but to which the entry does not apply.
     const fn except(self, names: &'static [&'static str]) -> Self {
         Self { except: names, ..self }
     }
@@ -248,8 +249,8 @@ pub struct AgentFile {
     pub is_preferred: bool,
 }
 
-/// A folder in which an agent keeps repositories, in the home. A command must not leave settings
-/// or hooks in them that git outside would obey (SPEC R18).
+/// A folder of the home in which an agent keeps repositories. A command must not leave settings or
+/// hooks in them that git outside would obey (SPEC R18).
 #[derive(Clone, Copy, Debug)]
 pub struct AgentRepository {
     pub tool: &'static str,
@@ -283,8 +284,8 @@ pub struct VariableGroup {
     pub tool: &'static str,
     pub source: &'static str,
     pub effect: VariableEffect,
-    /// Names to keep or to set; names, or patterns for names (SPEC E2), to drop. A pattern that is
-    /// no prefix or suffix would be compiled at each start.
+    /// Names to keep or to set, or names and patterns (SPEC E2) to drop. A pattern that is neither
+    /// a prefix nor a suffix would be compiled at each start.
     pub names: &'static [&'static str],
 }
 
@@ -298,8 +299,9 @@ pub enum VariableEffect {
     DropWord,
     /// They pass although they look like credentials.
     Keep,
-    /// They get a value, unless the caller has them, where this program is on PATH, or always (SPEC
-    /// P14). `~/` at the start of a value is the home, and `.` alone is the project root.
+    /// The variables get a value if this program is on PATH, or always if none is named. A
+    /// variable that the caller has keeps its value (SPEC P14). `~/` at the start of a value is
+    /// the home, and `.` alone is the project root.
     Set { value: &'static str, for_program: Option<&'static str> },
 }
 
@@ -312,7 +314,8 @@ const fn variables(
     VariableGroup { tool, source, effect, names }
 }
 
-/// Files that one program reads, and where it looks for them, which rest on one source.
+/// Files that one program reads, each with the path at which the program looks for it. One source
+/// documents all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct InjectionGroup {
     pub tool: &'static str,
@@ -320,13 +323,14 @@ pub struct InjectionGroup {
     pub entries: &'static [InjectionEntry],
 }
 
-/// A file or folder, and the path at which a program looks for it. It is injected where the first
-/// exists and the second does not (SPEC J9).
+/// A file or folder, and the path at which a program looks for it. It is injected if the file or
+/// folder exists and the path does not (SPEC J9).
 #[derive(Clone, Copy, Debug)]
 pub struct InjectionEntry {
     pub from: &'static str,
     pub to: &'static str,
-    /// Nothing is injected if one of these exists: the program reads it in the place of `to`.
+    /// Nothing is injected if one of these paths exists, because the program reads that path
+    /// instead of `to`.
     pub unless: &'static [&'static str],
 }
 

@@ -1,6 +1,6 @@
 //! The private files of the built-in presets: which of their keys may reach the host, and why each
-//! of them is harmless (SPEC Q4). Trust, approval and warning switches are never among them, and no
-//! entry names a whole section, which may get keys that name commands.
+//! of these keys is harmless (SPEC Q4). Trust, approval and warning switches are never among them.
+//! No entry names a whole section, because a section may get keys that name commands.
 
 use crate::policy::private::{FileFormat, InsideKey, KeyPattern, LeavingKey, LeavingValue, PrivateFile};
 
@@ -8,8 +8,8 @@ const fn key(key: KeyPattern, value: LeavingValue, why: &'static str) -> Leaving
     LeavingKey { key, value, why }
 }
 
-/// No `remote.*`: with a bare repository in the project as `remote.x.url` and `branch.main.remote =
-/// x`, a plain `git push` of the user runs its hooks.
+/// `remote.*` is not listed: if `remote.x.url` is a bare repository in the project and
+/// `branch.main.remote` is `x`, a plain `git push` of the user runs the hooks of that repository.
 pub(super) const GIT_CONFIG: PrivateFile = PrivateFile::new(
     FileFormat::Git,
     &[
@@ -20,7 +20,8 @@ pub(super) const GIT_CONFIG: PrivateFile = PrivateFile::new(
     ],
 );
 
-/// Not `projects.*.trust_level`: a trusted project may name MCP servers, which Codex starts.
+/// `projects.*.trust_level` is not listed: a trusted project may name MCP servers, which Codex
+/// starts.
 pub(super) const CODEX_CONFIG: PrivateFile = PrivateFile {
     inside: &[InsideKey {
         key: &["features", "daemon_auto_start"],

@@ -44,7 +44,7 @@ pub struct MissingTarget {
 struct Refused {
     message: String,
     help: String,
-    /// The source is to blame, and not the target.
+    /// The source is the problem, not the target.
     is_source: bool,
 }
 
@@ -59,7 +59,8 @@ fn refused_source<T>(message: impl Into<String>, help: impl Into<String>) -> OrR
 }
 
 impl Resolver<'_> {
-    /// Adds a match for each path at which something is injected. All other rules are resolved.
+    /// Adds a match for each path at which something is injected. Runs after all other rules are
+    /// resolved.
     pub(super) fn injections(&mut self, policy: &Policy, own_files: &[OwnFile]) {
         if policy.injections.is_empty() {
             return;
@@ -78,12 +79,13 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether git inside reads a list for this repository, nested ones included, that can name an
-    /// injected path (SPEC M5).
+    /// Whether git inside will read a list of ignored files that can name an injected path in this
+    /// repository (SPEC M5). The repository may be a nested one.
     fn has_git_exclude(&mut self, Owner { work_tree, git_dir, common_dir }: Owner) -> bool {
         let work_tree = ListedWorkTree { folder: work_tree, git_dirs: [git_dir, common_dir] };
         let path = git_exclude_path(&work_tree);
-        // A linked worktree reads the list of its repository, and only one can be mounted there.
+        // Linked worktrees share the list of their repository, and only one copy can be mounted
+        // there.
         if let Some(known) = self.found.git_excludes.iter_mut().find(|known| known.path == path) {
             if !known.work_trees.contains(&work_tree) {
                 known.work_trees.push(work_tree);
@@ -211,8 +213,9 @@ impl Injector<'_, '_> {
         })
     }
 
-    /// The path in a part of the sandbox that symlinks at `path` lead to, and why nothing is
-    /// injected there. A link in `/proc` leads each process elsewhere, so none is followed.
+    /// The path to which symlinks at `path` lead if it belongs to the sandbox, and why nothing is
+    /// injected there. A link in `/proc` leads each process to another path, so none of these is
+    /// followed.
     fn reserved_end(&self, path: &AbsPath) -> Option<(AbsPath, &'static str)> {
         let mut at = path.clone();
         for _ in 0..MOST_LINKS {
@@ -245,7 +248,8 @@ impl Injector<'_, '_> {
         }
         let to = &target.path;
         let there = self.kind_there(&target);
-        // A preset adds to a folder of the project, and changes nothing that it has.
+        // A preset adds to a folder of the project, and changes nothing that the folder already
+        // has.
         let is_folder = there.is_none_or(|kind| kind == FileKind::Directory);
         if rule.layer == LayerKind::Preset && there.is_some() && !(is_top && is_folder) {
             return Ok(());
@@ -303,12 +307,12 @@ impl Injector<'_, '_> {
     }
 
     /// The kind of file that the host has at the target. A placeholder of another run counts as
-    /// nothing.
+    /// missing.
     fn kind_there(&self, target: &Resolved) -> Option<FileKind> {
         target.kind.filter(|_| !self.resolver.stands(&target.path))
     }
 
-    /// Whether the agent that looks at `path` is in use: in the home, its folder exists.
+    /// Whether the agent that reads `path` is in use. In the home, its folder must exist.
     fn is_in_use(&self, path: &AbsPath) -> bool {
         let has_folder = || self.resolver.missing_parents(path).is_some_and(|parents| parents.is_empty());
         path.is_within(&self.resolver.project.root) || has_folder()
@@ -342,7 +346,7 @@ impl Injector<'_, '_> {
             let Some(relative) = path.relative_to(&folder) else { continue };
             let names: Vec<&[u8]> = relative.iter().map(OsStrExt::as_bytes).collect();
             let read = match self.resolver.host.kind(&file) {
-                // git reads no folder.
+                // git ignores a `.gitignore` that is a folder.
                 Ok(Some(FileKind::Directory)) => continue,
                 _ => self.resolver.host.read_regular(&file, LARGEST_GITIGNORE),
             };

@@ -16,7 +16,8 @@ use super::{Match, Resolver};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AliasOf {
     pub path: AbsPath,
-    /// The rule is on a folder around `path`, so any rule at the other name is nearer.
+    /// The rule is on a folder around `path`, so any rule on the other name itself is more
+    /// specific.
     pub inherited: bool,
 }
 
@@ -32,10 +33,11 @@ impl Resolver<'_> {
         }
     }
 
-    /// Adds a match at each other name of each protected path. `decide` takes those that tighten.
+    /// Adds a match at each other name of each protected path. `decide` keeps the matches that
+    /// tighten.
     pub(super) fn aliases(&mut self, mounts: &Mounts, own: &[OwnFile]) {
-        // A root of our own shows no other mounts. A mount that shows in our own places protects
-        // nothing.
+        // A root of our own shows none of the host's other mounts. A rule that only shows a path
+        // protects nothing.
         let is_part_of_base = |found: &Match| {
             found.rule.refinements.only_shows || found.path.is_root() && found.rule.refinements.mask == Mask::OwnPlace
         };
@@ -57,7 +59,7 @@ impl Resolver<'_> {
     }
 
     /// The other names that the command can reach. It runs with our rights, so it cannot enter a
-    /// directory that is closed to us.
+    /// directory that we cannot enter.
     fn reachable_aliases(&mut self, mounts: &Mounts, path: &AbsPath) -> Vec<(AbsPath, AliasOf)> {
         let mut aliases: Vec<(AbsPath, AliasOf)> = mounts.aliases(path).into_iter().collect();
         aliases.retain(|(alias, _)| {
@@ -117,7 +119,7 @@ impl Mounts {
             let parent = current.map(|index| self.mounts[index].id);
             let on_the_way = self.children.get(&parent).into_iter().flatten().copied();
             let on_the_way = on_the_way.filter(|index| path.is_within(&self.mounts[*index].point));
-            // The outermost; of several in one place the last.
+            // The outermost mount. Of several mounts on one mount point, the last.
             let depth = |index: &usize| (self.mounts[*index].point.ancestors().count(), usize::MAX - index);
             let Some(next) = on_the_way.min_by_key(depth) else { break };
             current = Some(next);

@@ -4,8 +4,8 @@ fn abs(path: &str) -> AbsPath {
     AbsPath::root().join(path)
 }
 
-/// `alias = name under which the rule reached it`, with `(around)` where the rule is on a folder
-/// around that.
+/// Each line is `alias = name`, with the name that the rule reached. `(around)` means that the
+/// rule is on a folder around that name.
 fn aliases(table: &str, path: &str) -> Vec<String> {
     let found = Mounts::read(table.as_bytes()).map(|mounts| mounts.aliases(&abs(path))).unwrap_or_default();
     let around = |of: &AliasOf| if of.inherited { " (around)" } else { "" };
@@ -82,7 +82,7 @@ fn parts_of_one_file_system_without_a_common_part_are_no_other_names() {
 // SPEC W3
 #[test]
 fn a_covered_mount_is_no_alias() {
-    // Something else on the same mount point, and on a folder above it.
+    // Another mount on the same mount point, and one on a folder above it.
     let bind = "22 20 8:1 /home/u /mnt/copy rw - ext4 s rw\n";
     let same = table(&format!("{bind}23 22 8:9 / /mnt/copy rw - ext4 b rw\n"));
     assert_eq!(aliases(&same, "/home/u/.ssh"), [""; 0]);

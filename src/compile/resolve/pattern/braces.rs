@@ -3,7 +3,8 @@
 use super::PatternError;
 use super::scan::{Piece, pieces};
 
-/// Braces multiply: `{a,b}{c,d}` are four patterns. More than this in one text is a mistake.
+/// Braces multiply: `{a,b}{c,d}` are four patterns. More patterns than this in one text are a
+/// mistake.
 pub(super) const MAX_ALTERNATIVES: usize = 1000;
 
 /// Limits groups such as `{a}`, which multiply nothing: ten groups of two exceed the other limit.

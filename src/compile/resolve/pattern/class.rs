@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 
 use super::PatternError;
 
-/// A character, or `STRAY` plus a byte that belongs to none, because a name need not be UTF-8.
+/// A character, or `STRAY` plus a byte that belongs to no character, because a name need not be
+/// UTF-8.
 pub(super) type Unit = u32;
 const STRAY: Unit = 0x11_0000;
 
@@ -34,8 +35,8 @@ impl Written {
 }
 
 impl Class {
-    /// Parses the text between the brackets, which is not empty and whose last byte escapes
-    /// nothing.
+    /// Parses the text between the brackets. It is not empty, and does not end with an unescaped
+    /// `\`.
     pub(super) fn parse(inner: &[u8]) -> Result<Self, PatternError> {
         let mut units = units(inner);
         let mut written = Vec::new();
@@ -71,8 +72,8 @@ impl Class {
     }
 }
 
-/// Whether `rest` is the `[:alpha:` of `[[:alpha:]]`. Other tools know such classes; here it would
-/// be a set of these letters, and a `]` after it.
+/// Whether `rest` is the `[:alpha:` of `[[:alpha:]]`. Other tools know such classes. Here the text
+/// would be a set of these letters, followed by a `]`.
 fn is_posix_class(rest: &[Written]) -> bool {
     let is_letter = |member: &Written| ('a'..='z').chain('A'..='Z').any(|letter| member.is(letter));
     match rest {

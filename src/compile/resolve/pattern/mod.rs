@@ -59,7 +59,7 @@ pub(crate) enum PatternError {
 
 #[derive(Debug)]
 pub(super) enum Pattern<'t> {
-    /// The text itself where it has no metacharacter.
+    /// The path that the text names. Borrows the text if it has no metacharacter.
     Exact(Cow<'t, Path>),
     Globs(Vec<Glob>),
 }
@@ -92,8 +92,8 @@ impl Component {
             [Token::Text(text)] => return Ok(Component::Literal(OsString::from_vec(text.clone()))),
             [Token::Many] => return Ok(Component::Any),
             [Token::Many, Token::Many] => return Ok(Component::AnyDepth),
-            // A comparison of bytes is one of characters only for UTF-8: the suffix `\xa9`, a byte
-            // that is no character, is not the last byte of `é`.
+            // Comparing bytes compares characters only if the text is UTF-8: the suffix `\xa9`, a
+            // byte that is no character, must not match the last byte of `é`.
             [Token::Many, Token::Text(end)] => {
                 if let Ok(end) = str::from_utf8(end) {
                     return Ok(Component::EndsWith(end.to_owned()));
@@ -120,8 +120,8 @@ impl Component {
     }
 }
 
-/// The components that may take the next name, after `components[at]` met `name`. The number of all
-/// components means that the glob has matched.
+/// The indexes of the components that may match the next name, after `components[at]` was compared
+/// with `name`. The index `components.len()` means that the glob has matched.
 pub(super) fn advance(components: &[Component], at: usize, name: &OsStr) -> impl Iterator<Item = usize> {
     let is_deep = matches!(components[at], Component::AnyDepth);
     let taker = taker(components, at);
@@ -135,14 +135,14 @@ fn taker(components: &[Component], at: usize) -> usize {
     if is_deep { (at + 1).min(components.len() - 1) } else { at }
 }
 
-/// A byte that every name has that a component matches.
+/// The first or last byte of all names that a component matches, if that byte is known.
 pub(super) enum KnownByte {
     First(u8),
     Last(u8),
     None,
 }
 
-/// The known byte of each name that `components[at]` takes further than `**` does.
+/// The known byte of each name that advances the match beyond `components[at]`.
 pub(super) fn known_byte(components: &[Component], at: usize) -> KnownByte {
     let (first, last) = (|text: &[u8]| text.first().copied(), |text: &[u8]| text.last().copied());
     let known = match &components[taker(components, at)] {
@@ -165,7 +165,7 @@ pub(super) fn matches_path(components: &[Component], path: &Path) -> bool {
     states.contains(&end)
 }
 
-/// Whether `text` holds a character that a glob gives a meaning to.
+/// Whether `text` contains a character with a meaning in globs.
 pub(crate) fn has_metacharacter(text: &OsStr) -> bool {
     text.as_bytes().iter().any(|byte| b"*?[]{}\\".contains(byte))
 }

@@ -17,7 +17,8 @@ enum Kind {
 }
 
 impl NamePattern {
-    /// There are hundreds of these, most of them plain names or with one `*` at an end.
+    /// Parses one of the hundreds of built-in names. Most of them are plain or have one `*` at an
+    /// end, and need no matcher.
     pub(crate) fn built_in(text: &'static str) -> Result<Self, PatternError> {
         let is_plain = |text: &&str| !has_metacharacter(OsStr::new(text));
         let kind = match (text.strip_prefix('*').filter(is_plain), text.strip_suffix('*').filter(is_plain)) {

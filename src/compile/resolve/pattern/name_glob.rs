@@ -28,7 +28,8 @@ fn codes() -> impl Iterator<Item = u8> {
 pub(crate) struct NameGlob {
     recoding: Recoding,
     glob: Glob,
-    /// Compiled by the first match: this is expensive, and many patterns never meet a name.
+    /// Compiled when the first name is compared: this is expensive, and many patterns never meet a
+    /// name.
     matcher: OnceLock<GlobMatcher>,
 }
 

@@ -11,7 +11,7 @@ pub(super) enum Piece<'t> {
     /// The byte after a `\`. If the character has several bytes, this is the first byte; the others
     /// have no special meaning anyway.
     Escaped(u8),
-    /// The text between `[` and its `]`. It is not empty, and its last byte escapes nothing.
+    /// The text between `[` and its `]`. It is not empty, and does not end with an unescaped `\`.
     Class(&'t [u8]),
 }
 

@@ -27,7 +27,8 @@ const LISTENING: &str = "a service of this machine listens here";
 const NAMED: &str = "the environment names this socket";
 const RUNTIME_DIRECTORY: &str = "the sockets of the session are here (`XDG_RUNTIME_DIR`)";
 
-/// The sandbox has its own of these. Nothing of the host is visible there unless a rule opens it.
+/// The sandbox has its own of these directories. Nothing of the host is visible in them unless a
+/// rule opens it.
 const PRIVATE: [&str; 4] = [places::RUN, places::TMP, places::DEV, places::PROC];
 
 /// Working directories in which programs are known to bind relative names, besides the home and the
@@ -59,7 +60,8 @@ impl Resolver<'_> {
         }
         self.runtime_directory();
         for (path, (kind, why)) in self.find_sockets(&patterns) {
-            // An entry allows sockets, and not a closed directory around one.
+            // An entry allows sockets. It does not allow an inaccessible directory that is hidden
+            // instead of a socket.
             let is_allowed = |pattern: &&WalkPattern| {
                 let names = path.relative_to(&pattern.prefix).filter(|_| kind == FileKind::File);
                 names.is_some_and(|names| pattern::matches_path(&pattern.components, names))
@@ -87,7 +89,8 @@ impl Resolver<'_> {
     /// The mask loses to every rule that names the path, and wins over every glob: a glob that
     /// happens to match a socket does not mean it.
     fn hide(&mut self, path: AbsPath, kind: FileKind, why: &'static str) {
-        // Root inside has no capabilities, and bwrap can mount nothing there either.
+        // Root inside has no capabilities and cannot enter such a folder. bwrap can mount nothing
+        // in it either.
         let is_closed = || path.ancestors().skip(1).any(|folder| self.host.is_closed_to_root(&folder));
         if ablate::is_off(Mitigation::SocketMasks) || (self.session.is_root() && is_closed()) {
             return;
@@ -120,7 +123,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Every name under which a service may be reached, and how it is known.
+    /// Every file name under which a service may be reached, and how agent-sandbox knows the name.
     fn names_of_sockets(&mut self) -> BTreeMap<PathBuf, &'static str> {
         let named = environment::sockets(self.session);
         let mut names: BTreeMap<_, _> = named.into_iter().map(|path| (path, NAMED)).collect();
@@ -149,8 +152,8 @@ impl Resolver<'_> {
         names
     }
 
-    /// The paths at which a relative name may lead to a socket: in the project, the home, and a few
-    /// known folders. A path that we may not look at counts as well.
+    /// The paths at which a relative name may lead to a socket: in the project, the home, and a
+    /// few known folders. A path that this process may not examine counts, too.
     fn places_of(&self, name: &Path) -> Vec<PathBuf> {
         if name.is_absolute() {
             return Vec::new();
@@ -192,9 +195,10 @@ impl Resolver<'_> {
         by_rule || self.found.runtime.iter().any(|mount| mount.symlink.is_none() && opens(&mount.path))
     }
 
-    /// EACCES below another user's directory: the command cannot reach the socket either, so skip
-    /// it. The command could open a closed directory of our own, so hide that directory, unless a
-    /// rule opens it. ELOOP leads to no service. Report every other error.
+    /// Handles an error at the path of a socket. Returns the directory to hide instead. EACCES
+    /// below another user's directory: the command cannot reach the socket either, so skip it.
+    /// EACCES below a directory of our own: the command could change the permissions, so hide that
+    /// directory, unless a rule opens it. ELOOP leads to no service. Report every other error.
     fn hidden_instead_of(&mut self, name: &Path, error: &io::Error) -> Option<AbsPath> {
         match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::ACCESS) => {
@@ -222,7 +226,7 @@ impl Resolver<'_> {
     }
 
     /// The sockets outside of the project that would be visible or that a pattern may allow, and
-    /// how they are known. For a socket in a closed directory of our own, that directory.
+    /// how they are known. For sockets in an inaccessible directory of our own, that directory.
     fn find_sockets(&mut self, patterns: &[WalkPattern]) -> BTreeMap<AbsPath, (FileKind, &'static str)> {
         // Hundreds of sockets lie in a few directories.
         let mut folders = BTreeMap::new();

@@ -8,8 +8,8 @@
 //!   from the content, or from a repository that has the content; then unmasking the file tells it
 //!   nothing new. Another content with the same hash does not help: the entry must match the file,
 //!   which the command did not write.
-//! - A forged `.git` file leads to another index, and the same proof. So a `.git` file needs no
-//!   back-pointer.
+//! - A forged `.git` file leads to another index, but the proof is the same. So a `.git` file
+//!   needs no back-pointer.
 //! - A match that the command guessed confirms the guess, at the cost of one start of the sandbox
 //!   for each guess and file. An index that holds a name twice would let a command test many
 //!   guesses at once, so it is refused. A mask does not keep a secret that is short enough to be
@@ -64,13 +64,14 @@ impl<'h> TrackedFiles<'h> {
         self.is_held(path).unwrap_or(false)
     }
 
-    /// Whether that index has a plain entry for `path`, merged and meant to be in the work tree.
-    /// Its content does not matter. Only for advice.
+    /// Whether the index of the nearest repository has a plain entry for `path`, merged and meant
+    /// to be in the work tree. Its content does not matter. Use the answer for advice only.
     pub(crate) fn names(&mut self, path: &AbsPath) -> bool {
         self.entry(path).is_ok_and(|entry| entry.is_some())
     }
 
-    /// Whether that index could be read, and has no entry of any kind for `path`.
+    /// Whether the index of the nearest repository could be read, and has no entry of any kind for
+    /// `path`.
     pub(crate) fn lacks(&mut self, path: &AbsPath) -> bool {
         let found = self.index_around(path);
         found.is_ok_and(|found| found.is_some_and(|(index, name)| !index.has(&name)))
@@ -113,7 +114,7 @@ impl<'h> TrackedFiles<'h> {
         Ok(index.blob_id(&name).map(|id| (index.hash_kind, id)))
     }
 
-    /// The index of the nearest repository around `path`, and the name that it would have for it.
+    /// The index of the nearest repository around `path`, and the name of `path` in this index.
     fn index_around(&mut self, path: &AbsPath) -> io::Result<Option<(&Index, Vec<u8>)>> {
         let Some(work_tree) = self.work_tree_around(path)? else { return Ok(None) };
         let Some(name) = path.relative_to(&work_tree).map(|name| name.as_os_str().as_bytes().to_vec()) else {
@@ -125,8 +126,8 @@ impl<'h> TrackedFiles<'h> {
         Ok(index.as_ref().map(|index| (index, name)))
     }
 
-    /// The nearest directory above `path` with anything named `.git`, valid or not: a broken one is
-    /// a doubt, and a repository further up holds no file of one below it.
+    /// The nearest directory above `path` with anything named `.git`, valid or not. A broken
+    /// `.git` is a doubt, and a repository further up tracks no file of a repository below it.
     fn work_tree_around(&self, path: &AbsPath) -> io::Result<Option<AbsPath>> {
         for folder in path.ancestors().skip(1) {
             if self.host.exists(&folder.child(".git"))? {

@@ -1,4 +1,4 @@
-//! Claims of an index that git does not check. git writes no such index, but reads it.
+//! Checks of names and folder ids in an index. git writes no false ones, but reads them unchecked.
 
 use std::collections::HashMap;
 
@@ -15,18 +15,18 @@ impl Index {
         self.entries.iter().map(|entry| self.name_of(entry))
     }
 
-    /// A name that git puts into no index (`verify_path` in git). git does not check names when it
-    /// reads an index, so `git checkout .` then writes outside of the work tree, or into `.git`.
+    /// A name in the index that git refuses to add to one (`verify_path` in git). git does not
+    /// check names when it reads an index, so with such a name `git checkout .` writes outside of
+    /// the work tree, or into `.git`.
     pub(crate) fn refused_name(&self) -> Option<&[u8]> {
         let is_part = self.shared_file().is_some();
-        // An entry without a name changes one of the shared file.
+        // An entry without a name changes an entry of the shared file.
         let entries = self.entries.iter().filter(|entry| !(is_part && entry.name.is_empty()));
         entries.map(|entry| (self.name_of(entry), entry.mode)).find(|(name, mode)| is_refused(name, *mode)).map(|f| f.0)
     }
 
-    /// Whether the ids of folders that the index holds (the extension `TREE`) are those of its
-    /// entries. A commit uses such an id as the content of the folder. In a split index the ids are
-    /// not compared.
+    /// Whether the folder ids in the extension `TREE` match the entries. `git commit` uses such an
+    /// id as the content of the folder. The ids in a split index are not compared.
     pub(crate) fn has_true_trees(&self) -> bool {
         let tables: Vec<&[u8]> =
             self.extensions().flatten().filter(|(name, _)| *name == b"TREE").map(|found| found.1).collect();
@@ -60,7 +60,7 @@ impl Index {
             let around = open.last_mut()?;
             around.add(entry.mode, file.get(around.path.len()..)?, id);
             around.count += 1;
-            // git holds no id of a folder around such an entry.
+            // git stores no id for the folders that contain such an entry.
             around.has_none |= entry.stage != 0 || entry.extended_flags & INTENT_TO_ADD != 0;
             if is_folder && closed.insert(name, Tree { count: 1, id: Some(id.to_vec()) }).is_some() {
                 return None;
@@ -83,7 +83,7 @@ fn is_refused(name: &[u8], mode: u32) -> bool {
     })
 }
 
-/// Whether a file system takes the name for `.git`, as those of Windows do (`is_ntfs_dotgit`).
+/// Whether a file system may treat the name as `.git`, as NTFS does (`is_ntfs_dotgit` in git).
 fn is_dot_git(name: &[u8]) -> bool {
     let rest = [&b".git"[..], b"git~1"].into_iter().find_map(|known| {
         let (first, rest) = name.split_at_checked(known.len())?;
@@ -99,7 +99,7 @@ struct Tree {
     id: Option<Vec<u8>>,
 }
 
-/// A folder of which more entries may follow.
+/// A folder whose entries are not all read yet.
 #[derive(Default)]
 struct OpenTree<'i> {
     path: &'i [u8],
@@ -115,7 +115,7 @@ impl OpenTree<'_> {
     }
 }
 
-/// Closes the last folder of `open`.
+/// Computes the id of the last folder of `open`, and moves the folder to `closed`.
 fn close<'i>(kind: HashKind, open: &mut Vec<OpenTree<'i>>, closed: &mut HashMap<&'i [u8], Tree>) -> Option<()> {
     let OpenTree { path, content, count, has_none } = open.pop()?;
     let header = format!("tree {}\0", content.len());
@@ -133,12 +133,13 @@ fn close<'i>(kind: HashKind, open: &mut Vec<OpenTree<'i>>, closed: &mut HashMap<
     is_new.then_some(())
 }
 
-/// Whether each id in the extension `TREE` is that of its folder: nodes with a name, the number of
-/// entries, the number of nodes in it, and an id unless the first number is negative.
+/// Whether each id in the extension `TREE` matches its folder in `trees`. The extension is a list
+/// of nodes: a name, the number of entries, the number of child nodes, and an id unless the first
+/// number is negative.
 fn agrees(table: &[u8], trees: &HashMap<&[u8], Tree>, length: usize) -> Option<bool> {
     let mut cursor = IndexCursor { bytes: table, at: 0 };
     let mut path = Vec::new();
-    // The length of the path of each node around, and the number of nodes left in it.
+    // For each enclosing node: the length of its path, and the number of child nodes left to read.
     let mut around: Vec<(usize, usize)> = Vec::new();
     loop {
         let name = cursor.until_nul()?;

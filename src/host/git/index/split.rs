@@ -9,7 +9,7 @@ impl Index {
     /// or in the `shared` one. `None` if git refuses the changes.
     pub(super) fn hidden_in_split(&self, shared: &Index, on_hidden: &mut dyn FnMut(&[u8])) -> Option<()> {
         let [deleted, replaced] = self.changes(shared.entries.len())?;
-        // The first entries here replace entries there, and take their names.
+        // The first entries of this file replace entries of `shared` and get their names.
         if replaced.len() > self.entries.len() {
             return None;
         }
@@ -29,8 +29,8 @@ impl Index {
         Some(())
     }
 
-    /// The positions of the entries of the shared file that are deleted, and of those that are
-    /// replaced. It has `count` entries.
+    /// The positions of the deleted and of the replaced entries in the shared file, which has
+    /// `count` entries.
     fn changes(&self, count: usize) -> Option<[Vec<usize>; 2]> {
         let (_, link) = self.extensions().flatten().filter(|(name, _)| *name == b"link").last()?;
         let mut cursor = IndexCursor { bytes: link, at: self.hash_kind.length() };
@@ -43,8 +43,8 @@ impl Index {
 }
 
 impl IndexCursor<'_> {
-    /// The numbers below `count` that a compressed bitmap holds (`ewah/ewah_bitmap.c` in git):
-    /// words that tell a number of equal words and a number of words that follow.
+    /// The numbers below `count` that a compressed bitmap holds (`ewah/ewah_bitmap.c` in git). A
+    /// marker word gives the number of equal words and the number of literal words that follow.
     fn bitmap(&mut self, count: usize) -> Option<Vec<usize>> {
         self.be32()?;
         let words = self.size()?;

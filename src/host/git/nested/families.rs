@@ -1,4 +1,4 @@
-//! Repositories with all of their work trees, and the repositories that the indexes of these name.
+//! Repositories with all of their work trees, and the repositories that their indexes name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use crate::host::Host;
 use crate::host::git::{Nested, Repository};
 use crate::policy::path::AbsPath;
 
-/// The repositories that a search has met, by the directory with their settings. Worktrees share
-/// one.
+/// The repositories that a search has found, by their common directory. Linked worktrees share a
+/// common directory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Families {
     families: BTreeMap<AbsPath, Family>,
@@ -19,7 +19,7 @@ pub(crate) struct Families {
 #[derive(Clone, Debug)]
 pub(crate) struct Family {
     pub repository: Repository,
-    /// All of its work trees, as git's list has them.
+    /// All work trees of the repository, from [`super::work_trees`].
     pub work_trees: Vec<WorkTree>,
 }
 
@@ -32,7 +32,7 @@ impl Families {
         self.families.contains_key(common_dir)
     }
 
-    /// Each repository, once for each of its work trees that git's list can place.
+    /// Each repository, once for each work tree whose folder is known from git's list.
     pub(crate) fn repositories(&self) -> impl Iterator<Item = Repository> {
         self.iter().flat_map(|Family { repository, work_trees }| {
             let others = work_trees.iter().filter(|tree| tree.git_dir != repository.git_dir);
@@ -42,7 +42,7 @@ impl Families {
         })
     }
 
-    /// The git directories of all work trees, and those that they share.
+    /// The git directories of all work trees, and their common directories.
     pub(crate) fn git_dirs(&self) -> BTreeSet<&AbsPath> {
         let all = self.families.values().flat_map(|Family { repository, work_trees }| {
             work_trees.iter().map(|tree| &tree.git_dir).chain([&repository.git_dir, &repository.common_dir])
@@ -51,10 +51,10 @@ impl Families {
     }
 
     /// Adds the project's `own` repository, `others` and those in `all`, with the linked worktrees
-    /// of each, wherever these are. Adds what their indexes name to `all`. The command can write
-    /// such an index, and name a repository that it has planted in the project by a path that is
-    /// absolute or has `..`. It can also change where git's list says that a work tree is, so each
-    /// place in `before` counts as well.
+    /// of each, wherever these are. Adds the repositories that their indexes name to `all`. The
+    /// command can write such an index and plant a repository in the project. The index can name
+    /// that repository by an absolute path or by one with `..`. The command can also change the
+    /// folder of a work tree in git's list, so the folders in `before` count as well.
     pub(crate) fn follow(
         &mut self,
         host: &Host,
@@ -64,7 +64,7 @@ impl Families {
         all: &mut NestedRepositories,
     ) {
         let mut search = NestedSearch { all: std::mem::take(all), ..NestedSearch::new(host) };
-        // An index may name one that was found in a folder of several.
+        // Repositories that were found in folders do not count as seen: an index may name them.
         let seen = search.all.found.iter().filter(|nested| nested.found_by != FoundBy::Folder);
         search.seen.extend(seen.map(|nested| nested.folder.clone()));
         self.indexed.extend(search.all.found.iter().map(|nested| (nested.git_dir.clone(), nested.folder.clone())));
@@ -105,7 +105,7 @@ impl Families {
                         search.index(Repository { work_tree, git_dir: git_dir.clone(), ..repository.clone() });
                     }
                 }
-                // git finds it from the work tree, and needs no list.
+                // Started in the work tree, git finds this git directory without the list.
                 None => {
                     let indexed = index::submodules(search.host, git_dir, common_dir, &mut |_| {}).ok().flatten();
                     if indexed.is_none_or(|indexed| !indexed.names.is_empty() || !indexed.folders.is_empty()) {

@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::policy::path::AbsPath;
 
-/// New files that are looked at after a run. A command can name millions that do not exist.
+/// The largest number of new files that are recorded after a run. A command can name millions that
+/// do not exist.
 const MOST_NEW: usize = 100_000;
 
 /// A sparse checkout may have millions of such files, so only a hash of each is remembered.
@@ -21,18 +22,18 @@ fn hash_of(work_tree: &AbsPath, name: &[u8]) -> NameHash {
     hash.first_chunk().copied().unwrap_or_default()
 }
 
-/// Files that runs at the same time compare.
+/// Runs at the same time compare their hidden files only if there are at most so many.
 const MOST_COMPARED: usize = 100_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HiddenFiles {
-    /// The hashes of all of them, or of those at the start of the run that has ended.
+    /// The hashes of all hidden files. In a search after a run, of those at its start.
     known: Arc<HashSet<NameHash>>,
     /// Whether this is a search after a run.
     compares: bool,
     /// The files that were not hidden at the start.
     pub new: BTreeSet<AbsPath>,
-    /// Whether there are more new ones.
+    /// Whether there are more new files than `new` holds.
     pub has_more: bool,
 }
 
@@ -42,7 +43,7 @@ impl HiddenFiles {
         Self { known: Arc::clone(&self.known), compares: true, ..Self::default() }
     }
 
-    /// Forgets files that were hidden at the start, except those that `keep` names.
+    /// Forgets files that were hidden at the start, except those for which `keep` returns true.
     pub(crate) fn retain_known(&mut self, keep: &mut dyn FnMut(&NameHash) -> bool) {
         if self.known.len() <= MOST_COMPARED {
             Arc::make_mut(&mut self.known).retain(keep);

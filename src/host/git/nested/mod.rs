@@ -1,6 +1,6 @@
 //! Repositories in the project that git on the host enters by itself, or that a user enters as part
-//! of the project: submodules and everything else that an index names as one, other worktrees, and
-//! if the project itself is no repository, the repositories in its folders.
+//! of the project: everything that an index names as a submodule, other worktrees, and the
+//! repositories in the project's folders if the project itself is no repository.
 //!
 //! `git status` starts another git in every folder that has a `.git` and that the index names as a
 //! submodule. That git obeys the settings in the folder. The command may have written the index and
@@ -31,7 +31,8 @@ pub(crate) use hidden::HiddenFiles;
 /// some milliseconds and descriptors, and a command can create any number.
 pub(crate) const MOST_PROTECTED: usize = 500;
 
-/// Submodules that all indexes together may name. A look at one takes some microseconds.
+/// The largest number of submodules that all indexes together may name. Examining one takes some
+/// microseconds.
 const MOST_NAMED: usize = 100_000;
 
 /// The form of the `.git` in the folder of a repository.
@@ -67,7 +68,7 @@ pub struct Nested {
 }
 
 impl Nested {
-    /// Whether it is the repository `other`, however each was found.
+    /// Whether both are the same repository, however each was found.
     pub(crate) fn is_same(&self, other: &Nested) -> bool {
         *self == Nested { found_by: self.found_by, ..other.clone() }
     }
@@ -77,13 +78,13 @@ impl Nested {
         Repository { work_tree, git_dir, common_dir, current_branch: None }
     }
 
-    /// The work tree that its settings name, if it is not the folder. git looks there for the paths
-    /// in the index, also when it is started in the folder.
+    /// The work tree that the repository's settings name, if it is not `folder`. git looks there
+    /// for the paths in the index, even when it is started in `folder`.
     pub(crate) fn other_work_tree(&self, host: &Host) -> Option<AbsPath> {
         let settings = self.git_dir.child("config");
         let value = host.noting_closed(settings.as_path(), core_worktree(host, &self.git_dir)).ok().flatten()?;
         let there = host.resolve_from(&self.git_dir, Path::new(OsStr::from_bytes(&value)));
-        // A path that cannot be followed is not the folder.
+        // A path that cannot be followed does not lead to the folder.
         let there = there.map_or_else(|_| self.git_dir.clone(), |found| found.path);
         (there != self.folder).then_some(there)
     }
@@ -99,7 +100,7 @@ impl Nested {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnclearIndex {
     pub git_dir: AbsPath,
-    /// The name that cannot be looked at; `None` if the index itself is not understood.
+    /// The name that cannot be examined; `None` if the index itself is not understood.
     pub name: Option<Vec<u8>>,
 }
 
@@ -108,10 +109,11 @@ pub struct NestedRepositories {
     /// Sorted by folder.
     pub found: Vec<Nested>,
     pub unclear: BTreeSet<UnclearIndex>,
-    /// Git directories whose indexes name too many submodules to look at. These count as unclear.
+    /// Git directories whose indexes name too many submodules to examine. The indexes count as
+    /// unclear.
     pub overfull: BTreeSet<AbsPath>,
     /// Folders in the project's git directory that hold too many git directories to protect one by
-    /// one, and the number of those. The folder is protected as a whole.
+    /// one, with the number of folders found. Each is protected as a whole.
     pub crowded: BTreeMap<AbsPath, usize>,
     /// Files whose changes git does not show.
     pub hidden: HiddenFiles,
@@ -120,14 +122,15 @@ pub struct NestedRepositories {
     pub kept_within: Vec<AbsPath>,
 }
 
-/// Finds the repositories in the project besides its own `repository`. Without that, those in the
-/// folders of `root` count.
+/// Finds the repositories in the project besides its own `repository`. If the project is none,
+/// finds those in the folders of `root`.
 pub(crate) fn nested(host: &Host, root: &AbsPath, repository: Option<&Repository>) -> NestedRepositories {
     NestedSearch::new(host).whole(root, repository)
 }
 
-/// Finds them again after a run; `before` is the result at its start. Folders that were not crowded
-/// then are searched to their end: the command could write there.
+/// Finds the repositories in the project again after a run. `before` is the result at the start of
+/// the run. Folders that were not crowded at the start are searched completely, because the
+/// command could write there.
 pub(crate) fn nested_again(
     host: &Host,
     root: &AbsPath,
@@ -147,20 +150,20 @@ pub(crate) struct WorkTree {
     pub folder: Option<AbsPath>,
 }
 
-/// All work trees of `repository`, as git's list has them.
+/// All work trees of `repository`: the main one, and those in git's list, the folder `worktrees`.
 pub(crate) fn work_trees(host: &Host, repository: &Repository) -> Vec<WorkTree> {
     let common_dir = &repository.common_dir;
     let main = WorkTree { git_dir: common_dir.clone(), folder: common_dir.parent() };
     [main].into_iter().chain(worktrees(host, common_dir)).collect()
 }
 
-/// The repository whose work tree is `folder`, if git accepts it as one.
+/// The repository whose work tree is `folder`, if the `.git` in it leads to a directory.
 pub(crate) fn repository_in(host: &Host, folder: &AbsPath) -> io::Result<Option<Nested>> {
     NestedSearch::new(host).at(folder, FoundBy::Folder)
 }
 
-/// All linked worktrees. git does not check the types of the entries in the folder of worktrees, so
-/// a symlink counts as well.
+/// All linked worktrees. git does not check the types of the entries in `worktrees/`, so a symlink
+/// counts as well.
 fn worktrees(host: &Host, common_dir: &AbsPath) -> Vec<WorkTree> {
     let list = common_dir.child("worktrees");
     let folder_of = |git_dir: &AbsPath| {
@@ -177,7 +180,7 @@ fn worktrees(host: &Host, common_dir: &AbsPath) -> Vec<WorkTree> {
 #[derive(Default)]
 struct Kept {
     git_dirs: Vec<AbsPath>,
-    /// Number of folders that were seen on the way, git directories or not.
+    /// Number of folders that the search visited, git directories or not.
     folders: usize,
 }
 
@@ -216,7 +219,7 @@ impl<'a> NestedSearch<'a> {
         self.all
     }
 
-    /// Number of git directories in `folder` that are protected one by one.
+    /// The largest number of git directories in `folder` that are protected one by one.
     fn most_in(&self, folder: &AbsPath) -> usize {
         let is_bounded = match self.before {
             None => !ablate::is_off(Mitigation::CrowdedFolders),
@@ -225,7 +228,7 @@ impl<'a> NestedSearch<'a> {
         if is_bounded { MOST_PROTECTED } else { usize::MAX }
     }
 
-    /// Adds the git directories that `folder` holds, or the folder itself if they are too many.
+    /// Adds the git directories that `folder` holds, or the folder itself if there are too many.
     fn keep(&mut self, folder: AbsPath, kept: Kept) {
         if kept.folders > self.most_in(&folder) {
             self.all.crowded.insert(folder, kept.folders);
@@ -250,7 +253,7 @@ impl<'a> NestedSearch<'a> {
                 continue;
             };
             self.names_left = left;
-            // As soon as the folder of a sparse entry exists, git puts its content into the index
+            // If the folder of a sparse entry exists, git adds the folder's content to the index
             // again, submodules included.
             for folder in indexed.folders {
                 if !matches!(self.named(&work_tree, &folder), Ok(found) if found.kind.is_none()) {
@@ -273,15 +276,15 @@ impl<'a> NestedSearch<'a> {
     /// The repository that the index of `work_tree` names.
     fn submodule(&mut self, work_tree: &AbsPath, name: &[u8]) -> io::Result<Option<Nested>> {
         let found = self.named(work_tree, name)?;
-        // git does not look behind a symlink in its work tree.
+        // git does not follow a symlink in its work tree.
         if !found.links.is_empty() || found.kind.is_none() {
             return Ok(None);
         }
         self.at(&found.path, FoundBy::Index)
     }
 
-    /// Resolves `name` of an index. git refuses to write `./a`, `../a` or `/a`, but not to read
-    /// them.
+    /// Resolves the `name` of an entry. git never writes `./a`, `../a` or `/a` into an index, but
+    /// reads such names.
     fn named(&self, work_tree: &AbsPath, name: &[u8]) -> io::Result<Resolved> {
         if name.len() > LONGEST {
             return Err(Errno::NAMETOOLONG.into());
@@ -306,11 +309,11 @@ impl<'a> NestedSearch<'a> {
         self.all.unclear.insert(UnclearIndex { git_dir: git_dir.clone(), name });
     }
 
-    /// The repository whose work tree is `folder`, if git accepts it as one and the search has not
-    /// met it before.
+    /// The repository whose work tree is `folder`, if the `.git` in it leads to a directory and
+    /// the search has not found the repository before.
     fn at(&mut self, folder: &AbsPath, found_by: FoundBy) -> io::Result<Option<Nested>> {
         let Some((git_dir, form)) = git_dir_in(self.host, folder)? else { return Ok(None) };
-        // A git directory that git would refuse counts: the command can repair it.
+        // A git directory that git would refuse counts too, because the command can repair it.
         if self.host.kind(&git_dir)? != Some(FileKind::Directory) || !self.seen.insert(folder.clone()) {
             return Ok(None);
         }
@@ -342,8 +345,8 @@ impl<'a> NestedSearch<'a> {
         }
     }
 
-    /// Adds the git directories of submodules below `folder`, and stops at more than `most`
-    /// folders. The name of a submodule may have slashes.
+    /// Adds the git directories of submodules below `folder`, at any depth, because the name of a
+    /// submodule may have slashes. Stops after more than `most` folders.
     fn modules(&mut self, folder: &AbsPath, most: usize, kept: &mut Kept) {
         let mut waiting = vec![folder.clone()];
         while kept.folders <= most
@@ -381,7 +384,7 @@ impl<'a> NestedSearch<'a> {
 /// Room for the longest name of a protected file below a git directory.
 const ROOM_FOR_PARTS: usize = 64;
 
-/// Whether mounts can protect the parts of the git directory `path`: `mount` takes no longer path.
+/// Whether mounts can protect the files in the git directory `path`. `mount` refuses longer paths.
 pub(crate) fn can_be_mounted(path: &AbsPath) -> bool {
     path.as_os_str().len() + ROOM_FOR_PARTS <= LONGEST
 }
@@ -393,7 +396,7 @@ pub(crate) fn git_dir_in(host: &Host, folder: &AbsPath) -> io::Result<Option<(Ab
     let form = |plain| if dot_git.links.is_empty() { plain } else { DotGit::Link };
     Ok(match dot_git.kind {
         Some(FileKind::Directory) => Some((dot_git.path.clone(), form(DotGit::Directory))),
-        // A relative path starts at the folder, also where a link led to the file.
+        // A relative path starts at `folder`, even if `.git` is a link to a file elsewhere.
         Some(FileKind::File) => read_pointer(host, folder, &dot_git.path)?.map(|path| (path, form(DotGit::Pointer))),
         Some(FileKind::Device) | None => None,
     })

@@ -137,9 +137,10 @@ pub(super) const CREDENTIALS: &[Group] = &[
     ),
     group("GitHub CLI", "gh, `gh help environment`: `hosts.yml` holds tokens", &[exclude("~/.config/gh")]),
     group("GitLab CLI", "glab, \"Configuration\": `config.yml` holds tokens", &[exclude("~/.config/glab-cli")]),
-    // The files of registries, not their folders: `~/.docker` holds contexts and plugins,
-    // `~/.cargo` the cache. They read as empty, because cargo and twine stop at one that they
-    // may not open, and docker complains. JSON is an empty object.
+    // These files of registries are hidden, but not their folders: `~/.docker` also contains
+    // contexts and plugins, and `~/.cargo` the cache. The files read as empty, because cargo and
+    // twine stop at a file that they may not open, and docker complains. A JSON file reads as an
+    // empty object.
     group("curl, ftp", "netrc(5)", &[exclude("~/.netrc").reads_as_empty()]),
     // curl goes on without a file that it may not open.
     group("curl", "curl(1), --config and --user: passwords in the default file", &[exclude("~/.curlrc")]),
@@ -242,7 +243,7 @@ pub(super) const CREDENTIALS: &[Group] = &[
         "Terraform, \"terraform login\": credentials.tfrc.json",
         &[exclude("~/.terraform.d/credentials.tfrc.json").reads_as("{}\n")],
     ),
-    // Terraform 1.11 stops at one that it may not open.
+    // Terraform 1.11 stops at a file that it may not open.
     group(
         "Terraform",
         "Terraform, \"CLI Configuration File\": tokens in `credentials` blocks",

@@ -1,5 +1,5 @@
 //! Histories of shells and of programs that read commands: people type and paste secrets there.
-//! Most programs start without a history that they may not open. Programs that would stop or
+//! Most programs start even if they may not open their history. Programs that would stop or
 //! complain find an empty history.
 
 use super::super::{Group, exclude, group};

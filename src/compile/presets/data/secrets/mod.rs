@@ -1,8 +1,8 @@
 //! `@secrets`.
 //!
 //! A file that holds nothing but credentials is hidden, or reads as empty where a tool stops at a
-//! file that it may not open. A file that names the registry of a build as well is shown without
-//! its credentials. Only paths that exist get a mount.
+//! file that it may not open. A file that also names the registry of a build is shown without its
+//! credentials. Only paths that exist get a mount.
 
 mod applications;
 mod copies;
@@ -57,8 +57,8 @@ pub(super) const SECRETS: BuiltinPreset = BuiltinPreset {
     ],
     groups: &GROUPS,
     variables: &[
-        // `*_KEY` is not here, because many harmless names end so: `GPG_KEY` of Python's images is
-        // a fingerprint.
+        // `*_KEY` is not here, because many harmless names end with it: `GPG_KEY` of Python's
+        // images is a fingerprint.
         variables(
             DropWord,
             "all",
