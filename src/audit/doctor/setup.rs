@@ -77,7 +77,7 @@ pub(super) fn limits(host: &Host, session: &Session, bwrap: Option<&AbsPath>, tr
         LimitKind::Time | LimitKind::FileSize | LimitKind::Output => (kind, None),
         LimitKind::Processes => (kind, tried.no_process_limit.clone()),
         LimitKind::Tmp => (kind, no_size.clone()),
-        LimitKind::Memory | LimitKind::Cpus => (kind, try_cgroup(host, session, kind).err()),
+        LimitKind::Memory | LimitKind::Cpus => (kind, try_cgroup(host, session, kind).err().map(|why| why.to_string())),
     });
     let held = kinds.iter().filter(|(_, why)| why.is_none()).map(|(kind, _)| kind.to_string());
     let held = held.collect::<Vec<_>>().join(", ");

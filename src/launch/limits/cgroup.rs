@@ -23,6 +23,40 @@ use crate::launch::bwrap;
 use crate::policy::{AbsPath, Limit, LimitKind};
 use crate::sys::ablate::{self, Mitigation};
 
+/// The reason for which a cgroup cannot be made, or does not enforce a limit.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CgroupError {
+    #[error("there is no `{0}` on PATH")]
+    NoProgram(&'static str),
+    #[error("`XDG_RUNTIME_DIR` is not set, so no user manager of systemd runs")]
+    NoRuntimeDir,
+    #[error("no user manager of systemd listens at `{0}`")]
+    NoManager(AbsPath),
+    #[error("{0}, and no cgroup above this process is delegated to you")]
+    NotDelegated(Box<Self>),
+    #[error("there are no cgroups of version 2")]
+    NoVersion2,
+    #[error("the cgroup `{0}` cannot be read")]
+    Unreadable(String),
+    #[error("`{name}` does not appear in `{folder}`: it has no such controller")]
+    NoController { name: &'static str, folder: String },
+    #[error("`{name}` in `{folder}`: {}", reason(error))]
+    File { name: &'static str, folder: String, error: io::Error },
+    #[error("`{name}` in `{folder}` is {value}")]
+    Differs { name: &'static str, folder: String, value: String },
+    #[error("`{maker}`: {}", reason(error))]
+    NotStarted { maker: String, error: io::Error },
+    #[error("`{0}` does not answer")]
+    NoAnswer(String),
+    #[error("`{0}` cannot make a cgroup")]
+    NotMade(String),
+    #[error("the cgroup has no process")]
+    NoProcess,
+}
+
+/// A program that makes cgroups, with its name.
+type CgroupProgram = (&'static str, Resolved);
+
 /// The way to a cgroup of the run, if the policy has a limit that needs one.
 pub(crate) fn cgroup_source(
     host: &Host,
@@ -37,7 +71,7 @@ pub(crate) fn cgroup_source(
     let (source, programs) = find_source(host, session, &kinds).map_err(|why| {
         let help =
             "run in a session of systemd (`loginctl enable-linger` starts its user manager), or remove the limit";
-        unavailable(limit.value.kind(), &why).help(help).at(&limit.origin)
+        unavailable(limit.value.kind(), &why.to_string()).help(help).at(&limit.origin)
     })?;
     for (name, program) in &programs {
         bwrap::refuse_planted(compiled, name, program)?;
@@ -51,33 +85,31 @@ fn find_source(
     host: &Host,
     session: &Session,
     kinds: &[LimitKind],
-) -> Result<(CgroupSource, Vec<(&'static str, Resolved)>), String> {
+) -> Result<(CgroupSource, Vec<CgroupProgram>), CgroupError> {
     let mut programs = Vec::new();
     let mut find = |name: &'static str| {
         let found = bwrap::first_on_path(host, session, name);
-        let program = found.ok_or_else(|| format!("there is no `{name}` on PATH"))?;
+        let program = found.ok_or(CgroupError::NoProgram(name))?;
         let path = program.path.clone();
         programs.push((name, program));
-        Ok::<AbsPath, String>(path)
+        Ok::<AbsPath, CgroupError>(path)
     };
     let source = match (manager(host, session), delegated(host, kinds)) {
         (Ok(runtime), _) => CgroupSource::Systemd { systemd_run: find("systemd-run")?, env: find("env")?, runtime },
         (Err(_), Some(folder)) => {
             CgroupSource::Delegated { folder, sh: find("sh")?, mkdir: find("mkdir")?, env: find("env")? }
         }
-        (Err(why), None) => return Err(format!("{why}, and no cgroup above this process is delegated to you")),
+        (Err(why), None) => return Err(CgroupError::NotDelegated(Box::new(why))),
     };
     Ok((source, programs))
 }
 
 /// The folder in which the user manager listens.
-fn manager(host: &Host, session: &Session) -> Result<AbsPath, String> {
-    let runtime = session
-        .path_var("XDG_RUNTIME_DIR")
-        .ok_or("`XDG_RUNTIME_DIR` is not set, so no user manager of systemd runs")?;
+fn manager(host: &Host, session: &Session) -> Result<AbsPath, CgroupError> {
+    let runtime = session.path_var("XDG_RUNTIME_DIR").ok_or(CgroupError::NoRuntimeDir)?;
     let manager = runtime.join("systemd/private");
     if !host.exists(&manager).unwrap_or(false) {
-        return Err(format!("no user manager of systemd listens at `{manager}`"));
+        return Err(CgroupError::NoManager(manager));
     }
     Ok(runtime)
 }
@@ -114,12 +146,12 @@ pub(super) fn remove_ended(host: &Host, delegated: &AbsPath) -> io::Result<()> {
 /// enforced.
 pub(super) fn check(host: &Host, process: Pid, limits: &[Limit]) -> Result<(), Report> {
     for limit in limits.iter().filter(|_| !ablate::is_off(Mitigation::CgroupCheck)) {
-        held(host, process, *limit).map_err(|why| Report::LimitRefused(limit.kind(), why))?;
+        held(host, process, *limit).map_err(|why| Report::LimitRefused(limit.kind(), why.to_string()))?;
     }
     Ok(())
 }
 
-fn held(host: &Host, process: Pid, limit: Limit) -> Result<(), String> {
+fn held(host: &Host, process: Pid, limit: Limit) -> Result<(), CgroupError> {
     let cgroup = Cgroup::of(host, process)?;
     match limit.kind() {
         LimitKind::Memory => {
@@ -166,16 +198,16 @@ struct Cgroup<'h> {
 }
 
 impl<'h> Cgroup<'h> {
-    fn of(host: &'h Host, process: Pid) -> Result<Self, String> {
+    fn of(host: &'h Host, process: Pid) -> Result<Self, CgroupError> {
         let list = host.kernel_file(&format!("proc/{}/cgroup", process.as_raw_nonzero())).ok().flatten();
         let list = String::from_utf8(list.unwrap_or_default()).unwrap_or_default();
-        let path = list.lines().find_map(|line| line.strip_prefix("0::")).ok_or("there are no cgroups of version 2")?;
+        let path = list.lines().find_map(|line| line.strip_prefix("0::")).ok_or(CgroupError::NoVersion2)?;
         let places = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(|root| (root, format!("{root}{path}")));
         let is_there = |(_, folder): &(_, String)| {
             host.kernel_file(&format!("{folder}/cgroup.procs")).is_ok_and(|found| found.is_some())
         };
         let (root, folder) =
-            places.into_iter().find(is_there).ok_or_else(|| format!("the cgroup `{path}` cannot be read"))?;
+            places.into_iter().find(is_there).ok_or_else(|| CgroupError::Unreadable(path.to_owned()))?;
         Ok(Self { host, root, folder: folder.trim_end_matches('/').to_owned() })
     }
 
@@ -186,22 +218,24 @@ impl<'h> Cgroup<'h> {
         folders.take_while(|folder| folder.len() >= root.len()).map(|folder| Self { host, root, folder })
     }
 
-    fn read(&self, name: &str) -> Result<String, String> {
+    fn read(&self, name: &'static str) -> Result<String, CgroupError> {
+        let folder = || self.folder.clone();
         match self.host.kernel_file(&format!("{}/{name}", self.folder)) {
             Ok(Some(text)) => Ok(String::from_utf8_lossy(&text).trim().to_owned()),
-            Ok(None) => Err(format!("`{name}` does not appear in `{}`: it has no such controller", self.folder)),
-            Err(e) => Err(format!("`{name}` in `{}`: {}", self.folder, reason(&e))),
+            Ok(None) => Err(CgroupError::NoController { name, folder: folder() }),
+            Err(error) => Err(CgroupError::File { name, folder: folder(), error }),
         }
     }
 
-    fn differs(&self, name: &str) -> String {
-        format!("`{name}` in `{}` is {}", self.folder, self.read(name).unwrap_or_else(|_| "missing".to_owned()))
+    fn differs(&self, name: &'static str) -> CgroupError {
+        let value = self.read(name).unwrap_or_else(|_| "missing".to_owned());
+        CgroupError::Differs { name, folder: self.folder.clone(), value }
     }
 }
 
 /// Makes a cgroup with a limit of this kind and reads the limit back, for `doctor`. The error names
 /// the missing part.
-pub(crate) fn try_cgroup(host: &Host, session: &Session, kind: LimitKind) -> Result<(), String> {
+pub(crate) fn try_cgroup(host: &Host, session: &Session, kind: LimitKind) -> Result<(), CgroupError> {
     let (source, _) = find_source(host, session, &[kind])?;
     let limit = if kind == LimitKind::Memory { Limit::memory(64 << 20) } else { Limit::cpus(100) };
     let words = source.words(&[limit]);
@@ -211,15 +245,15 @@ pub(crate) fn try_cgroup(host: &Host, session: &Session, kind: LimitKind) -> Res
         command.env("XDG_RUNTIME_DIR", runtime.as_path());
     }
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-    let maker = words[0].display();
-    let mut child = child.map_err(|e| format!("`{maker}`: {}", reason(&e)))?;
+    let maker = || words[0].display().to_string();
+    let mut child = child.map_err(|error| CgroupError::NotStarted { maker: maker(), error })?;
     // `cat` echoes a byte. When the answer comes, the process is in its cgroup.
     let answered = echo(&mut child, bwrap::PATIENCE).map_err(|e| match e.kind() {
-        io::ErrorKind::TimedOut => format!("`{maker}` does not answer"),
-        _ => format!("`{maker}` cannot make a cgroup"),
+        io::ErrorKind::TimedOut => CgroupError::NoAnswer(maker()),
+        _ => CgroupError::NotMade(maker()),
     });
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let checked = answered.and_then(|()| held(host, pid.ok_or("the cgroup has no process")?, limit));
+    let checked = answered.and_then(|()| held(host, pid.ok_or(CgroupError::NoProcess)?, limit));
     let _ = child.kill();
     let _ = child.wait();
     if let CgroupSource::Delegated { folder, .. } = &source {
