@@ -88,7 +88,7 @@ codes! {
     ReplaceableLink = "replaceable-link", Warning, "A protection depends on a symlink that the command can replace.";
     OtherNames = "other-names", Error, "A protected file has other names, by which it can be read or changed.";
     NoCopy = "no-copy", Warning, "A file that would be shown without its credentials is hidden instead.";
-    UnplacedSocket = "unplaced-socket", Warning, "A service listens on a relative name, and its folder is not known.";
+    UnplacedSocket = "unplaced-socket", Warning, "The command may reach a service by a name that is not known.";
     WritableExecutable = "writable-executable", Warning,
         "The executable of agent-sandbox lies in a folder that the command can write.";
     DanglingLink = "dangling-link", Warning, "A preset blocks a path at which a symlink leads to nothing.";

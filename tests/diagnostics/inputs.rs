@@ -29,6 +29,13 @@ cases! {
         compiled(&tree([&format!("proc/net/unix = {table}")]), &Request::default())
     };
 
+    // SPEC W4
+    UnplacedSocket a_service_with_two_names_is_named_and_stops_no_run {
+        let table = "0000000000000000: 00000002 00000000 00010000 0001 01 33785 /srv/a\n";
+        let names = ["srv/a=", "srv/b => srv/a", &format!("proc/net/unix = {table}")];
+        compiled(&tree(names), &Request::default())
+    };
+
     WritableExecutable a_writable_folder_is_no_place_for_our_program executable(
         &tree(["home/u/.cache/bin/agent-sandbox"]),
         "/home/u/.cache/bin/agent-sandbox",

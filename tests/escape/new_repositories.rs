@@ -183,5 +183,5 @@ attacks!(told, repository:
     showing_another_history_of_a_new_submodule_without_a_word = "submodule-hidden", HISTORY;
     leading_a_new_submodule_to_other_objects_without_a_word = "submodule-hidden", OBJECTS;
     leaving_a_rebase_in_a_new_submodule_without_a_word = "submodule-rebase", REBASE;
-    planting_a_hook_of_a_module_of_a_new_submodule_without_a_word = "submodule-module", "/.git/modules/m` for the repository";
+    planting_a_hook_of_a_module_of_a_new_submodule_without_a_word = "submodule-module", "/.git/modules/m` as the repository";
 );

@@ -1,6 +1,7 @@
 //! Files with several names: a mount covers one name, and the others lead to the same file.
 
 use crate::compile::decide::{Decision, Decisions};
+use crate::compile::resolve::sockets;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, shell_quote};
 use crate::host::FileKind;
 use crate::policy::{AbsPath, Access, HardLinks, Origin};
@@ -9,7 +10,8 @@ use crate::sys::ablate::{self, Mitigation};
 use super::{Plan, View};
 
 /// SPEC W4: refuses a rule on a file that could be read or changed under another name, unless the
-/// rule accepts that.
+/// rule accepts that. The socket of a service only causes a warning: any user of the machine can
+/// give a socket a second name.
 pub fn check_hard_links(plan: &Plan, decisions: &Decisions, diagnostics: &mut Diagnostics) {
     let mut refused: Vec<(&AbsPath, &Decision, usize)> = Vec::new();
     for (path, decision) in decisions.iter().filter(|(path, decision)| is_exposed(plan, path, decision)) {
@@ -20,6 +22,15 @@ pub fn check_hard_links(plan: &Plan, decisions: &Decisions, diagnostics: &mut Di
         }
     }
     for (path, Decision { access, names, origin, .. }, more) in refused {
+        if sockets::is_of_a_service(origin) {
+            let message = format!(
+                "a service listens on `{path}`, which is one of {names} hard links: the command may reach the service by \
+                 another"
+            );
+            let help = format!("remove the others: `{}` shows them", find_names(path));
+            diagnostics.push(Diagnostic::new(Code::UnplacedSocket, message).help(help));
+            continue;
+        }
         let more = match more {
             0 => String::new(),
             1 => "; the rule meets one more such file".to_owned(),

@@ -15,7 +15,7 @@ mod preset_variables;
 mod redacted;
 mod runtime;
 mod second_places;
-mod sockets;
+pub(crate) mod sockets;
 mod tracked;
 mod unnamed_ancestors;
 mod walk;

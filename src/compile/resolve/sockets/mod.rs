@@ -40,8 +40,13 @@ const NAMES_IN_A_WARNING: usize = 5;
 impl Match {
     /// Whether this match hides the socket of a service.
     pub(crate) fn is_of_a_service(&self) -> bool {
-        [LISTENING, NAMED].iter().any(|why| self.rule.origin == Origin::BuiltIn(why))
+        is_of_a_service(&self.rule.origin)
     }
+}
+
+/// Whether a rule with this origin hides the socket of a service.
+pub(crate) fn is_of_a_service(origin: &Origin) -> bool {
+    [LISTENING, NAMED].iter().any(|why| *origin == Origin::BuiltIn(why))
 }
 
 impl Resolver<'_> {
