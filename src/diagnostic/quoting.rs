@@ -45,8 +45,10 @@ fn quote_text(text: &str) -> String {
         return format!("{flag}={}", quote_text(value));
     }
     let quoted = shell_words::quote(text);
-    // An interactive bash expands `!` outside of single quotes.
-    if quoted == text && text.contains('!') { format!("'{text}'") } else { quoted.into_owned() }
+    // `shell-words` quotes for a POSIX shell. bash also expands `{a,b}`, and `!` if it is interactive;
+    // zsh also expands `^`.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@%+,-".contains(&byte);
+    if quoted == text && !text.bytes().all(is_plain) { format!("'{text}'") } else { quoted.into_owned() }
 }
 
 #[cfg(test)]
@@ -61,6 +63,8 @@ mod tests {
             ("two words", "'two words'"),
             ("it's", r"'it'\''s'"),
             ("!@secrets", "'!@secrets'"),
+            (".env.{a,b}", "'.env.{a,b}'"),
+            ("x^y", "'x^y'"),
             ("--network=false", "--network=false"),
             ("--rw=a b", "--rw='a b'"),
             ("--A$B=c", "'--A$B=c'"),

@@ -53,7 +53,7 @@ fn a_pasted_command_gives_the_view_of_a_run(place: &Place) {
 fn a_pasted_command_of_the_defaults_gives_the_view_of_a_run(place: &Place) {
     place.write("home/.ssh/key", "secret");
     place.write("home/.config/Code/settings", "");
-    for file in [".env", "kept/file", "hidden/file", "hidden/open/file"] {
+    for file in [".env", ".env.{a,b}", "kept/file", "hidden/file", "hidden/open/file"] {
         write(place, file, "host");
     }
     crate::git::outside(place, &place.project(), "git init -q .");
@@ -66,6 +66,7 @@ fn a_pasted_command_of_the_defaults_gives_the_view_of_a_run(place: &Place) {
     place.give_away();
     let mut paths: Vec<PathBuf> = [
         ".env",
+        ".env.{a,b}",
         "kept",
         "kept/file",
         "hidden",
