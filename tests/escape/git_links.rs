@@ -17,6 +17,8 @@ for_everybody!("git-links":
     // SPEC R14, A11
     writing_the_log_of_a_branch,
     // SPEC R14
+    writing_the_log_of_a_branch_with_a_long_name,
+    // SPEC R14
     writing_the_logs_of_all_branches,
     // SPEC R14
     writing_a_fetched_commit,
@@ -96,6 +98,7 @@ attacks!(repository:
     leading_a_new_worktree_elsewhere = "worktree-pointer",
     making_a_new_worktree_a_repository = "worktree-alone",
 );
+attacks!(on_a_branch_with_a_long_name: writing_the_log_of_a_branch_with_a_long_name = "log-of-this-branch");
 attacks!(with_a_worktree: writing_the_message_of_another_worktree = "worktree");
 attacks!(with_submodule: writing_the_message_of_a_submodule = "module");
 attacks!(with_submodule_named_like_objects:
@@ -105,6 +108,12 @@ attacks!(with_a_repository_among_objects: writing_the_message_of_a_repository_am
 attacks!(with_an_embedded_repository: writing_the_message_of_an_embedded_repository = "embedded");
 attacks!(with_a_linked_log: leading_a_link_of_the_user_elsewhere = "exchanged");
 attacks!(with_settings_of_worktrees: naming_a_program_in_the_settings_of_a_new_worktree = "worktree-settings");
+
+/// The name is no valid UTF-8, and three times as long when it is shown.
+fn on_a_branch_with_a_long_name(scene: &Scene) {
+    repository(scene);
+    scene.host(&["sh", "-c", r#"git checkout -q -b "$(printf '\376%.0s' $(seq 90))""#]);
+}
 
 fn with_a_worktree(scene: &Scene) {
     repository(scene);

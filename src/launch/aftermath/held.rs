@@ -11,6 +11,9 @@ use crate::policy::path::AbsPath;
 pub(super) const REMOVE_IT: &str =
     "remove it before you use git in this project: `git status` is enough to run what it names";
 
+/// The number of bytes that stay of a name that is moved aside.
+const LONGEST_NAME: usize = 100;
+
 /// Moves paths aside and reports it. `paths` holds each path that was or should have been moved,
 /// and its new path.
 pub(super) struct Held<'a> {
@@ -69,7 +72,9 @@ fn move_aside(host: &Host, place: &AbsPath, folder: &AbsPath, name: &str) -> io:
     let ((from, old_name), aside) = (OpenDir::parent_of(host, place)?, OpenDir::open(host, folder)?);
     super::make_writable(&from)?;
     super::make_writable(&aside)?;
-    let plain = format!("{name}.held");
+    // The command chooses the name, which may be as long as the file system allows.
+    let end = (0..=name.len().min(LONGEST_NAME)).rev().find(|end| name.is_char_boundary(*end));
+    let plain = format!("{}.held", &name[..end.unwrap_or_default()]);
     if from.rename_new(old_name, &aside, &plain).is_ok() {
         return Ok(folder.child(plain));
     }

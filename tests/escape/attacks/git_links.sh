@@ -13,6 +13,7 @@ log-by-two-links)
     ln -s refs/heads/objects/ab/x .git/logs/HEAD
     ;;
 log-of-a-branch) led .git/logs/refs/heads/main ;;
+log-of-this-branch) led ".git/logs/$(git symbolic-ref HEAD)" ;;
 logs-of-branches) rm -rf .git/logs/refs && ln -s "$HOME/.ssh" .git/logs/refs ;;
 closed) led .git/logs/refs/heads/main && chmod 300 .git/logs/refs/heads ;;
 fetched) led .git/FETCH_HEAD ;;
