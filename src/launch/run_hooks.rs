@@ -120,7 +120,12 @@ impl<'a> RunHooks<'a> {
     /// releases the mounts. `close(false)` only releases them. `said` is about limits.
     pub(super) fn after_exit(&mut self, close: impl FnOnce(bool) -> io::Result<()>, said: Vec<Diagnostic>) {
         let gaps = self.restorer.as_mut().map(Restorer::end).unwrap_or_default();
-        self.said = self.placeholders.take().map(|active| active.finish_while_others_run(close)).unwrap_or_default();
+        if let Some(watch) = self.watch.as_ref().filter(|_| self.may_have_run) {
+            watch.open_root(self.recheck.host, &mut self.said);
+        }
+        if let Some(placeholders) = self.placeholders.take() {
+            self.said.extend(placeholders.finish_while_others_run(close).iter().cloned());
+        }
         self.said.extend(said);
         if let Some(watch) = self.watch.as_mut().filter(|_| self.may_have_run) {
             watch.gaps = gaps;

@@ -1,6 +1,9 @@
 //! A command removes the rights of a folder, so that the next run, or the supervisor at the end of
 //! this run, cannot look into it, and later restores them.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
 use crate::git::{repository, with_submodule};
 use crate::outcome::Verdict;
 use crate::scene::Scene;
@@ -11,6 +14,7 @@ for_user!("placeholders,nested-repositories":
     leading_a_submodule_elsewhere_from_a_worktree,
 );
 for_user!("nested-repositories": closing_the_folder_of_a_planted_repository);
+for_user!("head-restore": closing_the_project_around_a_planted_repository);
 
 /// A start that an unreadable folder stops has this text.
 const REFUSED: &str = "ermission denied";
@@ -74,4 +78,16 @@ fn closing_the_folder_of_a_planted_repository(scene: &Scene) -> Verdict {
         chmod 311 .git/modules; echo done"#;
     let ran = scene.attack("sh", &["-c", plant]).completed();
     Verdict::broken_if(scene.project().join(".git/modules/new").exists(), ran.err)
+}
+
+// SPEC R2
+fn closing_the_project_around_a_planted_repository(scene: &Scene) -> Verdict {
+    repository(scene);
+    let plant = r#"git init -q sub && git -C sub -c user.name=a -c user.email=a@b commit -qm a --allow-empty
+        id=$(git -C sub rev-parse HEAD) && printf '[core]\n\tfsmonitor = touch ~/pwned; false\n' >>sub/.git/config
+        git update-index --add --cacheinfo "160000,$id,sub"; chmod 0 .; echo done"#;
+    let ran = scene.attack("sh", &["-c", plant]).completed();
+    fs::set_permissions(scene.project(), Permissions::from_mode(0o755)).unwrap();
+    let said = ran.err + &scene.try_host(&["git", "status"]).err;
+    Verdict::broken_if(scene.home().join("pwned").exists(), said)
 }

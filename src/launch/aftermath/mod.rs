@@ -68,6 +68,8 @@ pub(crate) struct AbsentPath {
 /// The state of the host before the run, to compare with it afterwards.
 pub struct RunWatch {
     root: AbsPath,
+    /// Whether this user could change the entries of the root.
+    root_is_writable: bool,
     /// Missing paths that a rule names, in places that the command can write.
     absent: Vec<AbsentPath>,
     /// Paths that a mount covers, in places that the command can write.
@@ -141,6 +143,7 @@ impl RunWatch {
         let unclear = unclear.or_else(|| nested.as_ref().and_then(NestedWatch::unclear).cloned());
         let mut watch = Self {
             root: project.root.clone(),
+            root_is_writable: OpenDir::open(host, &project.root).is_ok_and(|root| root.is_writable()),
             absent,
             covered,
             gaps: BTreeMap::new(),
@@ -167,6 +170,28 @@ impl RunWatch {
         self.git_state.iter_mut().for_each(|git_state| git_state.facts(facts));
         self.unfinished.facts(facts);
         self.agent_repositories.facts(facts);
+    }
+
+    /// Restores the permissions of the project's folder. Without them, no placeholder could be
+    /// removed, and no planted repository moved aside. Called before both.
+    pub fn open_root(&self, host: &Host, said: &mut Diagnostics) {
+        if !self.root_is_writable || ablate::is_off(Mitigation::HeadRestore) {
+            return;
+        }
+        let opened = match OpenDir::open(host, &self.root) {
+            Ok(root) if root.is_writable() => return,
+            Ok(root) => root.grant(Mode::RWXU),
+            Err(e) => Err(e),
+        };
+        let (outcome, help) = match opened {
+            Ok(()) => ("restored".to_owned(), "look at the files that the run put into the project"),
+            Err(e) => (
+                format!("they cannot be restored: {}", reason(&e)),
+                "run `chmod u+rwx` on it, then `agent-sandbox sweep`",
+            ),
+        };
+        let message = format!("the run took away permissions of `{}`; {outcome}", self.root);
+        said.push(Diagnostic::new(Code::RepositoryRepaired, message).paths([self.root.clone()]).help(help));
     }
 
     /// Reports the changes of the run, and undoes those that would make git run a program.
