@@ -109,7 +109,7 @@ fn look(host: &Host, compiled: &Compiled, candidate: &Path) -> Result<bool, (Obs
 /// The path on the host that an injection shows at `path`, if there is one.
 fn injected_from(compiled: &Compiled, path: &AbsPath) -> Option<PathBuf> {
     let (at, decision) = compiled.decisions.governing(path).filter(|_| compiled.plan.view(path) == View::Injected)?;
-    let Injected::Source(source) = decision.injected.as_deref()? else { return None };
+    let Injected::Source { path: source, .. } = decision.injected.as_deref()? else { return None };
     let below = path.as_path().strip_prefix(at.as_path()).ok()?;
     Some(if below.as_os_str().is_empty() { source.as_path().to_owned() } else { source.as_path().join(below) })
 }

@@ -179,8 +179,9 @@ impl Rule {
 /// The content that an injection puts at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Injected {
-    /// The file or folder at this path of the host, which holds no symlinks.
-    Source(AbsPath),
+    /// The file or folder at `path` of the host, which holds no symlinks. `links` are the symlinks
+    /// between the written source and `path`.
+    Source { path: AbsPath, links: Vec<AbsPath> },
     /// A file with these bytes.
     Text(Arc<[u8]>),
 }

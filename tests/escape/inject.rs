@@ -10,6 +10,7 @@ everywhere!("injected-read-only": writing_through_an_injected_file, writing_into
 everywhere!("pins": replacing_the_folder_of_an_injected_file);
 everywhere!("secrets-preset": reading_the_siblings_of_an_injected_file);
 everywhere!("injected-sources": injecting_a_hidden_file, injecting_a_folder_with_a_hidden_file);
+for_everybody!("injected-sources": choosing_what_is_injected_into_a_private_home);
 everywhere!("injected-ignored":
     committing_an_injected_text,
     committing_an_injection_in_a_nested_repository,
@@ -46,6 +47,20 @@ fn writing_into_an_injected_folder(scene: &Scene) -> Verdict {
     let ran = scene.attack("write.py", &["skills/skill/text"]).completed();
     let planted = scene.home().join("shared/skill/text.aside").exists();
     Verdict::broken_if(planted || scene.changed(scene.home().join("shared/skill/text")), ran.out)
+}
+
+/// The file of the home is not secret, but a private home shows no other files of the home.
+// SPEC J4
+fn choosing_what_is_injected_into_a_private_home(scene: &Scene) -> Verdict {
+    scene.write_home("notes", CANARY);
+    scene.policy(BASE_ONLY, "home = 'private'\n");
+    scene.attack("sh", &["-c", "ln -s ~/notes instructions; mkdir s; ln -s ~/notes s/a; echo done"]).completed();
+    let mut out = String::new();
+    for (from, to) in [("instructions", "AGENTS.md"), ("s", "skills")] {
+        scene.policy(BASE_ONLY, &format!("home = 'private'\n{}", inject(from, to)));
+        out += &scene.attack("sh", &["-c", "cat AGENTS.md skills/a"]).out;
+    }
+    Verdict::broken_if(out.contains(CANARY), out)
 }
 
 // SPEC J2

@@ -78,7 +78,7 @@ impl Explainer<'_> {
         if let Some((at, decision)) = about.won {
             if let Some(injected) = decision.injected.as_deref() {
                 let from = match injected {
-                    Injected::Source(from) => about.path.relative_to(at).map(|below| from.join(below)),
+                    Injected::Source { path: from, .. } => about.path.relative_to(at).map(|below| from.join(below)),
                     Injected::Text(_) => None,
                 };
                 all.push(Durability::Injected { from, placeholder: decision.placeholder.is_some() });

@@ -111,7 +111,7 @@ impl PromiseList<'_> {
             return self.write(copy, Private);
         }
         match decision.injected.as_deref() {
-            Some(Injected::Source(source)) => {
+            Some(Injected::Source { path: source, .. }) => {
                 let claim = &Claim { source: source.clone(), ..claim.clone() };
                 self.read(claim, Allowed);
                 return self.write(claim, Refused);

@@ -30,13 +30,14 @@ pub fn check_injections(plan: &Plan, decisions: &Decisions, diagnostics: &mut Di
 }
 
 /// The injected file or folder, or a part of it, that is hidden from the command at its own path.
-/// The user may inject files that only a private home or a minimal base hides; the project's file
-/// may not.
+/// The user may inject files that only a private home or a minimal base hides. The project's file
+/// may not, nor may a symlink that the command can replace: an earlier run may have chosen its
+/// target.
 fn hidden_source<'d>(plan: &Plan, decisions: &'d Decisions, decision: &'d Decision) -> Option<&'d AbsPath> {
-    let Some(Injected::Source(source)) = decision.injected.as_deref() else { return None };
-    let is_of_project = decision.layer == LayerKind::Project;
+    let Some(Injected::Source { path: source, links }) = decision.injected.as_deref() else { return None };
+    let is_trusted = decision.layer != LayerKind::Project && links::writable_link(plan, links).is_none();
     let is_brought = |path: &AbsPath| decisions.governing(path).is_some_and(|(_, there)| there.is_own_place());
-    let is_hidden = |path: &AbsPath| !plan.view(path).shows_host() && (is_of_project || !is_brought(path));
+    let is_hidden = |path: &AbsPath| !plan.view(path).shows_host() && !(is_trusted && is_brought(path));
     let below = decisions.iter().map(|(at, _)| at).filter(|at| at.is_below(source));
     std::iter::once(source).chain(below).find(|at| is_hidden(at))
 }

@@ -380,7 +380,7 @@ fn read_only(on_missing: OnMissingSource) -> Mount {
 
 fn mount(decision: &Decision, inherited: View) -> Mount {
     match decision.injected.as_deref() {
-        Some(Injected::Source(source)) => return Mount::Injected { source: source.clone() },
+        Some(Injected::Source { path, .. }) => return Mount::Injected { source: path.clone() },
         Some(Injected::Text(text)) => return Mount::DataFile { content: text.to_vec() },
         None => {}
     }

@@ -231,6 +231,7 @@ impl Injector<'_, '_> {
     /// exists, so that its other entries stay visible (SPEC J3).
     fn tree(&mut self, source: &Resolved, target: Resolved, rule: &Rule, is_top: bool) -> OrRefused<()> {
         let from = &source.path;
+        let content = || Injected::Source { path: from.clone(), links: source.links.clone() };
         match source.kind {
             None => {
                 return refused_source(format!("`{from}` does not exist"), "create it, or remove the injection");
@@ -244,7 +245,7 @@ impl Injector<'_, '_> {
                 let message = format!("`{from}` cannot be read");
                 return refused_source(message, "make it readable for you, or name another file");
             }
-            Some(_) => return self.file(Injected::Source(from.clone()), target, rule),
+            Some(_) => return self.file(content(), target, rule),
         }
         let to = &target.path;
         let there = self.kind_there(&target);
@@ -268,7 +269,7 @@ impl Injector<'_, '_> {
         }
         let is_merged = is_top || there.is_some() || self.has_rules_below(to);
         if !is_merged {
-            return self.add(FileKind::Directory, Injected::Source(from.clone()), target, rule);
+            return self.add(FileKind::Directory, content(), target, rule);
         }
         let entries = self.resolver.host.read_dir(from).or_else(|e| {
             refused_source(format!("cannot look into `{from}`: {}", reason(&e)), "make it readable for you")
@@ -285,7 +286,7 @@ impl Injector<'_, '_> {
             let text = Path::new(&rule.text).join(&name).into_os_string();
             let resolve =
                 |path: &AbsPath| self.resolve(&Rule { text: path.child(&name).as_os_str().into(), ..rule.clone() });
-            let (source, mut child) = (resolve(from)?, resolve(to)?);
+            let (mut below, mut child) = (resolve(from)?, resolve(to)?);
             if let Some(link) = child.links.first().filter(|_| rule.layer != LayerKind::Preset) {
                 return refused(
                     format!("`{link}` is a symlink, and nothing is injected through it"),
@@ -293,7 +294,8 @@ impl Injector<'_, '_> {
                 );
             }
             child.links.extend(target.links.iter().cloned());
-            self.tree(&source, child, &Rule { text, ..rule.clone() }, false)?;
+            below.links.extend(source.links.iter().cloned());
+            self.tree(&below, child, &Rule { text, ..rule.clone() }, false)?;
         }
         Ok(())
     }
