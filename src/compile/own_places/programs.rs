@@ -26,7 +26,7 @@ pub const PROGRAMS: &[Program] = &[
     program("nvm", "nvm: the versions of Node.js that PATH leads to", &[".nvm"], &["NVM_DIR"]),
     program("fnm", "fnm: the versions of Node.js that PATH leads to", &[".local/share/fnm", ".fnm"], &["FNM_DIR"]),
     program("Volta", "Volta: its shims on PATH run these tools", &[".volta"], &["VOLTA_HOME"]),
-    program("n", "n: the version of Node.js that PATH leads to", &["n"], &["N_PREFIX"]),
+    program("n", "n: the version of Node.js that PATH leads to", &[], &["N_PREFIX"]),
     program("npm", "npm: programs on PATH lead to packages of this prefix", &[".npm-global"], &["NPM_CONFIG_PREFIX"]),
     program("pnpm", "pnpm: programs on PATH lead to these packages", &[".local/share/pnpm"], &["PNPM_HOME"]),
     program("Yarn", "Yarn 1: programs on PATH lead to these packages", &[".config/yarn/global"], &[]),
