@@ -178,7 +178,7 @@ impl Policy {
                 Arc::make_mut(rule).if_missing = IfMissing::Skip;
             }
             if rule.refinements.second_place.is_some() {
-                Arc::make_mut(&mut Arc::make_mut(rule).refinements).second_place = None;
+                Arc::make_mut(rule).refinements.second_place = None;
             }
         }
     }
