@@ -17,7 +17,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
 use crate::host::state_dir::{StateFiles, must_be_elsewhere, unfit};
 use crate::policy::{AbsPath, sha256};
-use crate::sys::ablate::{self, Mitigation, Point};
+use crate::sys::ablate::{self, Mitigation};
 
 use super::FrontEnd;
 
@@ -327,7 +327,7 @@ impl<'a> RunReport<'a> {
         }
         let mut said = folded(said);
         let kept = reports.keep(&said, &name);
-        ablate::pause(Point::ReportKept);
+        ablate::pause("report-kept");
         if let Err(e) = &kept {
             let folder = reports.state.child(KIND.folder);
             let message = format!("this report cannot be kept in `{folder}`: {}", reason(e));

@@ -16,7 +16,7 @@ use crate::compile::resolve::NewFile;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{Host, OpenDir, Session};
 use crate::policy::AbsPath;
-use crate::sys::ablate::{self, Point};
+use crate::sys::ablate;
 
 use super::{availability, bwrap, command, is_inside, mount_files, streams};
 
@@ -72,7 +72,7 @@ pub(super) fn ready_to_supervise(
     if let Some(name) = argv.command.first() {
         command::check(host, compiled, &argv.environment, name)?;
     }
-    ablate::pause(Point::BeforeCreate);
+    ablate::pause("before-create");
     create_directories(host, &argv.create)?;
     create_files(host, &argv.new_files)?;
     write_mount_files(host, compiled, argv)

@@ -23,7 +23,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Identity, OpenDir};
 use crate::policy::private::link_of;
 use crate::policy::{AbsPath, Access};
-use crate::sys::ablate::{self, Mitigation, Point};
+use crate::sys::ablate::{self, Mitigation};
 use crate::sys::fd;
 use crate::sys::late_mounts::{Cover, Covered};
 use crate::sys::namespaces::Namespaces;
@@ -131,7 +131,7 @@ impl Restorer {
     pub(super) fn cover_again(&mut self, root: &AbsPath, namespaces: &Namespaces) -> Diagnostics {
         let mut news = BTreeSet::new();
         for position in self.appeared().into_iter().chain(std::mem::take(&mut self.pending)) {
-            ablate::pause(Point::CoverAgain);
+            ablate::pause("cover-again");
             let WatchedDirectory { inside, files, .. } = &self.directories[position.0];
             let file = &files[position.1];
             let Some(gap) = file.cover(inside.as_fd(), namespaces) else { continue };

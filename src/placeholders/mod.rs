@@ -31,7 +31,7 @@ use crate::host::Host;
 use crate::host::journal::{self, PlaceholderRecord, is_in_place};
 use crate::host::nofollow::look;
 use crate::policy::path::AbsPath;
-use crate::sys::ablate::{self, Mitigation, Point};
+use crate::sys::ablate::{self, Mitigation};
 use crate::sys::fd;
 
 use messages::{cannot_create_placeholder, held, report_left};
@@ -63,7 +63,7 @@ pub fn create_placeholders(host: &Host, compiled: &Compiled, argv: &Argv) -> Res
     let _ = fd::raise_file_limit();
     let run = create_placeholder_items(host, &state, &items, &relied_on, &mut said);
     let run = run.map_err(|error| cannot_create_placeholder(compiled, &error))?;
-    ablate::pause(Point::Placeholders("put-up"));
+    ablate::pause("placeholders:put-up");
     let paths = run.iter().flat_map(|run| &run.records).map(|record| record.path.clone()).collect();
     Ok(ActivePlaceholders { host: host.clone(), state, run, paths, said })
 }

@@ -11,7 +11,7 @@ use crate::host::identity::Identity;
 use crate::host::journal::{Intent, JournalLine, PlaceholderRecord, is_in_place};
 use crate::host::nofollow::{look, open_itself};
 use crate::policy::path::AbsPath;
-use crate::sys::ablate::{self, Point};
+use crate::sys::ablate;
 
 use super::place::{self, RemovalOutcome};
 use super::removal::{Outcomes, holds_one_of, remove_all, remove_temporary, unfinished};
@@ -63,7 +63,7 @@ impl RunPlaceholders {
         }
         join_parents(host, &mut records, &missing, others)?;
         let journal = RunJournal::create(host, state).map_err(PutUpError::at(state))?;
-        ablate::pause(Point::Placeholders("journal-created"));
+        ablate::pause("placeholders:journal-created");
         let held = records.iter().filter_map(|record| open_itself(host, &record.path).ok()).collect();
         let mut run = Self { journal, records, made: HashMap::new(), intents: Vec::new(), held };
         if let Err(error) = run.create_placeholders(host, &missing) {
@@ -82,12 +82,12 @@ impl RunPlaceholders {
             return self.note();
         }
         self.announce(&trees)?;
-        ablate::pause(Point::Placeholders("announced"));
+        ablate::pause("placeholders:announced");
         let made = trees.iter().try_for_each(|tree| self.make(host, tree));
-        ablate::pause(Point::Placeholders("made"));
+        ablate::pause("placeholders:made");
         // Written even after a failure: the records name the paths to remove.
         self.note()?;
-        ablate::pause(Point::Placeholders("noted"));
+        ablate::pause("placeholders:noted");
         let noted = self.records.clone();
         let placed = made.and_then(|()| trees.iter().try_for_each(|tree| self.place(host, tree)));
         if self.records != noted {
@@ -127,7 +127,7 @@ impl RunPlaceholders {
         let failed = PutUpError::at(top);
         let error = match place::rename_without_replacing(host, &tree.temporary, top) {
             Ok(()) => {
-                ablate::pause(Point::Placeholders("first-placed"));
+                ablate::pause("placeholders:first-placed");
                 return self.check_placed(host, top).map_err(failed);
             }
             Err(error) => error,
@@ -176,7 +176,7 @@ impl RunPlaceholders {
             }
         };
         let outcomes = remove_all(host, &self.records, &others, &[]);
-        ablate::pause(Point::Placeholders("all-removed"));
+        ablate::pause("placeholders:all-removed");
         self.journal.close(host, unfinished(&self.records, &outcomes));
         outcomes
     }
