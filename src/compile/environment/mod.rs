@@ -287,7 +287,7 @@ fn patterns(names: &[Sourced<String>], diagnostics: &mut Diagnostics) -> Vec<(Na
 }
 
 fn built_in_pattern(text: &'static str) -> Option<NamePattern> {
-    NamePattern::built_in(text).ok()
+    NamePattern::parse(OsStr::new(text)).ok()
 }
 
 /// The reason why `set` cannot take this name.
