@@ -12,6 +12,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::compile::layers::{Layer, Layers};
 use crate::compile::plan::{Plan, View};
 use crate::compile::policy::Policy;
@@ -47,12 +50,15 @@ pub struct VariableOutcome {
     pub because: Origin,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename = "VariableFate", rename_all = "kebab-case")]
 pub enum Fate {
-    /// The variable keeps the caller's value.
+    /// The command gets the caller's value.
     Passed,
+    /// The command does not get it.
+    #[serde(rename = "unset")]
     Dropped,
-    /// The policy gives the variable its value.
+    /// The command gets a value of the policy.
     Set,
 }
 
