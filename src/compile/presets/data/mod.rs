@@ -136,6 +136,11 @@ const fn exclude(path: &'static str) -> PresetEntry {
     entry(Access::Exclude, path)
 }
 
+/// Reads as a copy without its credentials inside (SPEC P16).
+const fn redacted(path: &'static str, file: CredentialFile) -> PresetEntry {
+    exclude(path).masked(Mask::Redacted(file))
+}
+
 impl PresetEntry {
     /// The command cannot create the path while it is missing (SPEC M4).
     const fn blocked(self) -> Self {
@@ -184,27 +189,24 @@ impl PresetEntry {
         self
     }
 
+    const fn masked(mut self, mask: Mask) -> Self {
+        self.refinements.mask = mask;
+        self
+    }
+
     /// Reads as empty inside (SPEC P7).
     const fn reads_as_empty(self) -> Self {
         self.reads_as("")
     }
 
     /// Reads as this text inside, for a tool that stops at an empty file (SPEC P7).
-    const fn reads_as(mut self, text: &'static str) -> Self {
-        self.refinements.mask = Mask::Reads(text);
-        self
-    }
-
-    /// Reads as a copy without its credentials inside (SPEC P16).
-    const fn redacted(mut self, file: CredentialFile) -> Self {
-        self.refinements.mask = Mask::Redacted(file);
-        self
+    const fn reads_as(self, text: &'static str) -> Self {
+        self.masked(Mask::Reads(text))
     }
 
     /// An empty, writable folder of the sandbox's own, over a folder of the host (SPEC P17).
-    const fn fresh(mut self) -> Self {
-        self.refinements.mask = Mask::Fresh;
-        self
+    const fn fresh(self) -> Self {
+        self.masked(Mask::Fresh)
     }
 
     /// An empty, writable folder of the sandbox's own at a missing path (SPEC P17).
