@@ -59,14 +59,7 @@ struct WatchedDirectory {
 struct ProtectedFile {
     path: AbsPath,
     name: CString,
-    planned: PlannedCover,
-}
-
-enum PlannedCover {
-    Hidden,
-    ReadOnly,
-    /// A private file, with the path of the link that the guard has made for it.
-    Linked(CString),
+    cover: Cover,
 }
 
 impl Restorer {
@@ -186,12 +179,7 @@ impl Restorer {
 impl ProtectedFile {
     /// Covers the file if it is there and nothing covers it.
     fn cover(&self, directory: BorrowedFd, namespaces: &Namespaces) -> Option<Gap> {
-        let cover = match &self.planned {
-            PlannedCover::Hidden => Cover::Mask,
-            PlannedCover::Linked(link) => Cover::Link(link),
-            PlannedCover::ReadOnly => Cover::ReadOnly,
-        };
-        let attempt = || namespaces.cover(directory, &self.name, cover);
+        let attempt = || namespaces.cover(directory, &self.name, &self.cover);
         let covered = match attempt() {
             // The file was replaced again after it was opened.
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => attempt(),
@@ -221,29 +209,27 @@ fn protected(compiled: &Compiled) -> ByDirectory {
     let plan = &compiled.plan;
     let by_rules = compiled.decisions.iter().filter_map(|(path, decision)| {
         let is_linked = || plan.links.iter().any(|link| link.path == *path);
-        let planned = match (decision.access, plan.view_around(path)) {
+        let cover = match (decision.access, plan.view_around(path)) {
             _ if decision.kind == FileKind::Directory => return None,
-            (_, View::HostRw | View::HostRo) if decision.injected.is_some() => PlannedCover::Hidden,
-            (Access::Exclude, View::HostRw | View::HostRo) => PlannedCover::Hidden,
-            (Access::Ro, View::HostRw) if is_linked() => {
-                PlannedCover::Linked(c_string(link_of(path).as_os_str()).ok()?)
-            }
-            (Access::Ro, View::HostRw) => PlannedCover::ReadOnly,
+            (_, View::HostRw | View::HostRo) if decision.injected.is_some() => Cover::Mask,
+            (Access::Exclude, View::HostRw | View::HostRo) => Cover::Mask,
+            (Access::Ro, View::HostRw) if is_linked() => Cover::Link(c_string(link_of(path).as_os_str()).ok()?),
+            (Access::Ro, View::HostRw) => Cover::ReadOnly,
             _ => return None,
         };
-        Some((path, planned))
+        Some((path, cover))
     });
     let is_generated =
         |planned: &&PlannedMount| planned.purpose == Purpose::Base && matches!(planned.mount, Mount::DataFile { .. });
-    let generated = plan.mounts.iter().filter(is_generated).map(|planned| (&planned.path, PlannedCover::ReadOnly));
+    let generated = plan.mounts.iter().filter(is_generated).map(|planned| (&planned.path, Cover::ReadOnly));
     let mut directories: BTreeMap<(usize, AbsPath), Vec<ProtectedFile>> = BTreeMap::new();
-    for (path, planned) in by_rules.chain(generated) {
+    for (path, cover) in by_rules.chain(generated) {
         let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { continue };
         let Ok(name) = c_string(name) else { continue };
         let depth = directory.ancestors().count();
         let files = directories.entry((depth, directory)).or_default();
         if files.iter().all(|file| file.path != *path) {
-            files.push(ProtectedFile { path: path.clone(), name, planned });
+            files.push(ProtectedFile { path: path.clone(), name, cover });
         }
     }
     directories.into_iter().map(|((_, directory), files)| (directory, files)).collect()
