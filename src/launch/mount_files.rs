@@ -16,7 +16,7 @@ use crate::compile::layers::Layers;
 use crate::compile::lower::{MountContent, MountFile, MountFiles};
 use crate::diagnostic::reason;
 use crate::host::state_dir::StateFiles;
-use crate::host::{Host, OpenDir};
+use crate::host::{Host, OpenDir, if_there};
 use crate::policy::AbsPath;
 
 const KIND: StateFiles = StateFiles { folder: Layers::MOUNT_FILES, max_bytes: 0 };
@@ -120,10 +120,7 @@ fn is_ours(found: &Stat, kind: FileType, mode: Mode) -> bool {
 fn replace(folder: &OpenDir, name: &OsStr, make: impl FnOnce(&str) -> io::Result<()>) -> io::Result<bool> {
     let new = format!(".new-{}", std::process::id());
     // A killed process with the same id may have left such a file.
-    match folder.remove_file(&new) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => {}
-    }
+    if_there(folder.remove_file(&new))?;
     let moved = make(&new).and_then(|()| folder.rename(&new, folder, name));
     if moved.is_err() {
         let _ = folder.remove_file(&new);

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::host::open_dir::read_regular;
-use crate::host::{Host, Identity, OpenDir};
+use crate::host::{Host, Identity, OpenDir, if_there};
 use crate::policy::AbsPath;
 use crate::policy::private::MAX_BYTES;
 
@@ -34,10 +34,8 @@ impl HostFile {
     }
 
     fn read_in(folder: &OpenDir, name: &OsStr) -> io::Result<Option<Self>> {
-        let file = match folder.open_file(name, OFlags::RDONLY | OFlags::NOCTTY) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => file?,
-        };
+        let file = if_there(folder.open_file(name, OFlags::RDONLY | OFlags::NOCTTY))?;
+        let Some(file) = file else { return Ok(None) };
         if file.metadata()?.len() > MAX_BYTES {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 MiB"));
         }

@@ -11,7 +11,7 @@ use super::formats::{FormatError, Syntax, Values};
 use super::host_file::HostFile;
 use super::merge;
 use super::store::{About, CopyState, Store};
-use crate::host::Host;
+use crate::host::{Host, if_there};
 use crate::policy::{AbsPath, Word};
 
 /// The copy of one private file.
@@ -95,11 +95,8 @@ fn compared(host: &Host, store: &Store, path: &AbsPath, syntax: Syntax) -> Resul
         CopyState::Text(copy) => copy,
         CopyState::Unfit(why) => return Err(NotCompared::Unfit(why)),
     };
-    let file = match HostFile::read(host, path) {
-        // Its folder is gone, too.
-        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-        file => file?,
-    };
+    // Its folder may be gone, too.
+    let file = if_there(HostFile::read(host, path))?.flatten();
     let file = file.map_or_else(|| crate::compile::placeholder::content_of_missing(path).to_vec(), |file| file.text);
     if copy == file {
         return Ok(Vec::new());
