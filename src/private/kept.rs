@@ -14,6 +14,14 @@ use super::store::{About, CopyState, Store};
 use crate::host::{Host, if_there};
 use crate::policy::{AbsPath, Word};
 
+/// The copies of private files, each compared with the host's file.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(title = "agent-sandbox private")]
+pub struct PrivateCopies {
+    /// The copies, sorted by project, then by path.
+    pub copies: Vec<KeptCopy>,
+}
+
 /// The copy of one private file.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -26,7 +26,7 @@ use crate::sys::ablate::{self, Mitigation};
 
 use formats::{Entries, FormatError, GitProgram, Key, KeyChanges, Syntax, Values};
 use host_file::{CannotReplace, HostFile};
-pub use kept::{KeptChange, KeptCopy, forget, forget_project, kept_copies};
+pub use kept::{KeptChange, KeptCopy, PrivateCopies, forget, forget_project, kept_copies};
 use store::{About, CopyState, HeldFiles, Store, UsedCopy};
 
 /// The largest number of keys of one file that reach the host at the end of a run: git is started
