@@ -90,6 +90,7 @@ impl Restorer {
         let inotify = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
         let mut unwatched = Unwatched::default();
         let mut watched = Vec::new();
+        let too_many = || io::Error::other(format!("more than {MOST_DIRECTORIES} directories have such files"));
         for (number, (path, files)) in directories.into_iter().enumerate() {
             let is_one_more = number >= MOST_DIRECTORIES;
             let inside = if is_one_more { Err(too_many()) } else { namespaces.open_directory(path.as_path()) };
@@ -252,10 +253,6 @@ fn watch_directory(host: &Host, inotify: &OwnedFd, path: &AbsPath, inside: &Owne
 
 fn c_string(text: &OsStr) -> io::Result<CString> {
     Ok(CString::new(text.as_bytes())?)
-}
-
-fn too_many() -> io::Error {
-    io::Error::other(format!("more than {MOST_DIRECTORIES} directories have such files"))
 }
 
 fn not_watched((paths, error): Unwatched) -> Option<Diagnostic> {

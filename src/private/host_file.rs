@@ -78,7 +78,9 @@ pub(super) fn replace(
         _ => e.into(),
     })?;
     let identity = Identity::of(&new.metadata()?);
-    let is_new = |name: &OsStr| Ok::<_, io::Error>(identity_of(&folder, name)? == Some(identity));
+    let is_new = |name: &OsStr| -> io::Result<bool> {
+        Ok(folder.stat(name)?.is_some_and(|found| Identity::of_stat(&found) == identity))
+    };
     let moved = write(new, before, text).and_then(|()| {
         if let Some(before) = before {
             // Between this check and the rename, a program that ignores the lock could still
@@ -163,8 +165,4 @@ pub(super) fn remove_leftover(host: &Host, path: &AbsPath, lock: &OsStr) -> io::
         Some(found) if is_ours(found.st_mode, found.st_uid) => folder.remove_file(lock),
         _ => Ok(()),
     }
-}
-
-fn identity_of(folder: &OpenDir, name: &OsStr) -> io::Result<Option<Identity>> {
-    Ok(folder.stat(name)?.map(|found| Identity::of_stat(&found)))
 }
