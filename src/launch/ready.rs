@@ -81,7 +81,7 @@ pub(super) fn ready_to_supervise(
 /// Writes our files that bwrap binds, if they are missing.
 pub(super) fn write_mount_files(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     mount_files::write(host, &compiled.layers.state, &argv.files).map_err(|e| {
-        Diagnostic::new(Code::StartFailed, e.to_string()).help(
+        Diagnostic::new(Code::StartFailed, format!("cannot write {e}")).help(
             "make sure that the state folder can be written, that the disk is not full, and that `ulimit -f` allows it",
         )
     })
