@@ -6,10 +6,9 @@ use std::os::fd::OwnedFd;
 
 use crate::compile::placeholder::PlaceholderItem;
 use crate::diagnostic::reason;
-use crate::host::identity::Identity;
 use crate::host::journal::{Intent, JournalLine, PlaceholderRecord, is_in_place};
 use crate::host::nofollow::{look, open_itself};
-use crate::host::{Host, PathError};
+use crate::host::{Host, Identity, PathError};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate;
 

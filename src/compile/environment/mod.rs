@@ -23,10 +23,7 @@ use crate::compile::presets::data::VariableEffect;
 use crate::compile::resolve::{NamePattern, PresetVariable};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::session::Session;
-use crate::policy::origin::{Origin, Sourced};
-use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::places;
-use crate::policy::rule::LayerKind;
+use crate::policy::{AbsPath, LayerKind, Origin, Sourced, escape_for_display, places};
 use crate::sys::ablate::{self, Mitigation};
 
 use defaults::When;
