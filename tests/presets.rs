@@ -467,7 +467,7 @@ fn no_preset_relies_on_a_ro_to_show_what_one_excludes() {
             let (hidden, shown) = (Path::new(hidden.path), Path::new(shown.path));
             hidden != shown && shown.starts_with(hidden)
         };
-        let mut hidden = of(Access::Exclude).filter(|(_, _, hidden)| !hidden.only_missing);
+        let mut hidden = of(Access::Exclude).filter(|(_, _, hidden)| !hidden.refinements.only_missing);
         let around = hidden.find(|(_, _, hidden)| is_around(hidden));
         assert!(around.is_none(), "`ro` on {}", shown.path);
     }
@@ -485,17 +485,17 @@ fn every_entry_names_its_tool_and_its_source() {
     let mut rows = Vec::new();
     for (preset, group, entry) in entries() {
         let access = if entry.private.is_some() { "private".to_owned() } else { entry.access.to_string() };
-        let access = if entry.mask == Mask::Fresh { "own folder".to_owned() } else { access };
+        let access = if entry.refinements.mask == Mask::Fresh { "own folder".to_owned() } else { access };
         let access = match entry.if_missing {
-            IfMissing::Block if !entry.in_use.is_empty() => format!("{access}, blocked if in use"),
+            IfMissing::Block if !entry.refinements.in_use.is_empty() => format!("{access}, blocked if in use"),
             IfMissing::Block => format!("{access}, blocked"),
-            _ => match entry.mask {
+            _ => match entry.refinements.mask {
                 Mask::Denied | Mask::OwnPlace | Mask::Fresh => access,
                 Mask::Reads(text) => format!("{access}, reads {text:?}"),
                 Mask::Redacted(file) => format!("{access}, redacted {file:?}"),
             },
         };
-        let access = if entry.with_links { access + ", with links" } else { access };
+        let access = if entry.refinements.with_links { access + ", with links" } else { access };
         rows.push([preset.name, &access, entry.path, group.tool, group.source].map(str::to_owned));
     }
     for (preset, group) in PRESETS.iter().flat_map(|preset| preset.variables.iter().map(move |group| (preset, group))) {

@@ -12,7 +12,6 @@ pub(crate) mod entry;
 pub mod explain;
 pub mod init;
 pub mod lint;
-pub mod private_copies;
 pub mod revision;
 pub mod rule_json;
 pub mod show;

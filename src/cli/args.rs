@@ -4,10 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use serde::de::DeserializeOwned;
+use serde::de::value::{Error as ValueError, StringDeserializer};
 
 use crate::cli::print::PrintForm;
 use crate::compile::Request;
@@ -200,46 +202,25 @@ pub(super) struct RuleArgs {
     pub limits: Vec<Limit>,
     /// Which home the command sees: the host's, or one of its own that is gone after the run
     /// [default: host]
-    #[arg(long, value_name = "HOME")]
-    pub home: Option<HomeArg>,
+    #[arg(long, value_name = "HOME", value_parser = choice::<Home>(
+        [("host", "The host's home"), ("private", "A home of the sandbox's own")]
+    ))]
+    pub home: Option<Home>,
     /// Which other folders the command sees: all, or `/usr`, `/etc` and the like alone
     /// [default: host]
-    #[arg(long, value_name = "BASE")]
-    pub base: Option<BaseArg>,
+    #[arg(long, value_name = "BASE", value_parser = choice::<BaseTree>(
+        [("host", "All folders of the host"), ("minimal", "The folders that programs need to start")]
+    ))]
+    pub base: Option<BaseTree>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum HomeArg {
-    /// The host's home
-    Host,
-    /// A home of the sandbox's own
-    Private,
-}
-
-impl From<HomeArg> for Home {
-    fn from(home: HomeArg) -> Self {
-        match home {
-            HomeArg::Host => Self::Host,
-            HomeArg::Private => Self::Private,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum BaseArg {
-    /// All folders of the host
-    Host,
-    /// The folders that programs need to start
-    Minimal,
-}
-
-impl From<BaseArg> for BaseTree {
-    fn from(base: BaseArg) -> Self {
-        match base {
-            BaseArg::Host => Self::Host,
-            BaseArg::Minimal => Self::Minimal,
-        }
-    }
+/// Parses one of two values, each with its help, by the name that it has in a file.
+fn choice<T>(values: [(&'static str, &'static str); 2]) -> impl TypedValueParser<Value = T>
+where
+    T: DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    let values = values.map(|(name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values).try_map(|name| T::deserialize(StringDeserializer::<ValueError>::new(name)))
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -310,8 +291,8 @@ impl Options {
             docker: rules.docker,
             limits: rules.limits.clone(),
             exec: self.exec,
-            home: rules.home.map(Home::from),
-            base: rules.base.map(BaseTree::from),
+            home: rules.home,
+            base: rules.base,
             no_optimize: self.mounts.no_optimize,
             no_guard: self.mounts.no_guard,
             no_placeholders: self.exec || self.no_placeholders,

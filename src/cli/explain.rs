@@ -7,10 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use crate::audit::effective_access::EffectiveAccess;
 use crate::audit::explain::{
     Below, Durability, Explained, Explainer, Explanation, HostKind, LimitExplanation, Loser, MountStep,
-    VariableExplanation, VariableFate, WhenReplaced, limits, variable,
+    VariableExplanation, WhenReplaced, limits, variable,
 };
 use crate::audit::rule_json::RuleJson;
 use crate::cli::print::{display_args, display_link, display_step};
+use crate::compile::environment::Fate;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
 use crate::host::Host;
 use crate::launch::is_inside;
@@ -117,16 +118,16 @@ fn one_limit(explained: &LimitExplanation, paint: Paint) -> String {
 fn one_variable(variable: &VariableExplanation, paint: Paint) -> String {
     let name = escape_for_display(&variable.name.0);
     let fate = match variable.fate {
-        VariableFate::Passed => paint.good("passed (the command gets your value)"),
-        VariableFate::Unset => paint.bad("unset (the command does not get it)"),
-        VariableFate::Set => paint.good("set (the command gets a value of the policy)"),
+        Fate::Passed => paint.good("passed (the command gets your value)"),
+        Fate::Dropped => paint.bad("unset (the command does not get it)"),
+        Fate::Set => paint.good("set (the command gets a value of the policy)"),
     };
     let mut out = format!("{}: {fate}\n", paint.heading(&name));
     let mut line = |title: &str, text: String| {
         // Writing to a `String` cannot fail.
         let _ = writeln!(out, "  {} {text}", paint.aside(format!("{title:<7}")));
     };
-    if !variable.caller_has_it && variable.fate != VariableFate::Set {
+    if !variable.caller_has_it && variable.fate != Fate::Set {
         line("now", "you do not have this variable: the answer says whether the command would get it".to_owned());
     }
     match &variable.preset {
@@ -138,7 +139,7 @@ fn one_variable(variable: &VariableExplanation, paint: Paint) -> String {
         }
         None => line("rule", variable.origin.to_string()),
     }
-    if variable.fate == VariableFate::Unset {
+    if variable.fate == Fate::Dropped {
         line("open", format!("`pass = [\"{name}\"]` in `[env]`; in a project's file this needs consent"));
     }
     out

@@ -7,8 +7,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use clap::ColorChoice;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, retry_on_intr, write};
 use rustix::stdio::stderr;
 use serde::Serialize;
 use serde_json::json;
@@ -17,7 +15,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, RenderLimits, rea
 use crate::host::Host;
 use crate::policy::escape_json;
 use crate::sys::ablate::{self, Mitigation};
-use crate::sys::terminal;
+use crate::sys::{fd, terminal};
 
 use super::answer::Answered;
 use super::args::{MessageFormat, Options};
@@ -169,7 +167,7 @@ impl Output {
             return;
         }
         let text = render(said, self.format);
-        let write = move || _ = text.as_bytes().chunks(PIECE).try_for_each(write_piece);
+        let write = move || _ = text.as_bytes().chunks(PIECE).try_for_each(|piece| fd::write_all(stderr(), piece));
         self.writer.set(thread::Builder::new().spawn(write).ok());
     }
 
@@ -219,23 +217,8 @@ fn write_bounded(text: String) -> bool {
     let write_all = move || {
         let mut pieces = text.as_bytes().chunks(PIECE);
         // The receiver sees an error as the end of the channel.
-        while pieces.next().is_some_and(|piece| write_piece(piece).is_ok() && sender.send(()).is_ok()) {}
+        while pieces.next().is_some_and(|piece| fd::write_all(stderr(), piece).is_ok() && sender.send(()).is_ok()) {}
     };
     let is_started = thread::Builder::new().spawn(write_all).is_ok();
     is_started && (0..pieces).all(|_| written.recv_timeout(PATIENCE).is_ok())
-}
-
-fn write_piece(mut piece: &[u8]) -> Result<(), Errno> {
-    while !piece.is_empty() {
-        match retry_on_intr(|| write(stderr(), piece)) {
-            Ok(0) => return Err(Errno::IO),
-            Ok(length) => piece = &piece[length..],
-            // The command has made the file description non-blocking.
-            Err(Errno::AGAIN) => {
-                let _ = poll(&mut [PollFd::from_borrowed_fd(stderr(), PollFlags::OUT)], None::<&Timespec>);
-            }
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(())
 }

@@ -5,12 +5,11 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::audit::private_copies::PrivateCopies;
 use crate::compile::layers;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::policy::{AbsPath, Word, escape_for_display};
-use crate::private::{self, KeptChange, KeptCopy};
+use crate::private::{self, KeptChange, KeptCopy, PrivateCopies};
 
 use super::answer::Answered;
 use super::args::Options;

@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use crate::audit;
 use crate::compile::config;
 use crate::launch::ReportList;
+use crate::private::PrivateCopies;
 
 use super::answer::Answered;
 use super::output::Output;
@@ -52,7 +53,7 @@ pub(super) fn run(arguments: &SchemaArgs, output: &Output) -> Answered {
         Described::Doctor => audit::schema::<audit::doctor::Diagnosis>(),
         Described::Explain => audit::schema::<audit::explain::Explained>(),
         Described::Lint => audit::schema::<audit::lint::LintReport>(),
-        Described::Private => audit::schema::<audit::private_copies::PrivateCopies>(),
+        Described::Private => audit::schema::<PrivateCopies>(),
         Described::Report => audit::schema::<ReportList>(),
         Described::Show => audit::schema::<audit::show::Shown>(),
         Described::Trust => audit::schema::<audit::consents::Consents>(),

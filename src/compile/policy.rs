@@ -146,22 +146,6 @@ impl Policy {
         }
     }
 
-    /// The policy without one of its files. `layers` are the layers without that file, and
-    /// `is_left_out` tells which rules come from it. The file must not name or define presets, and
-    /// must not set `tmp`, `home` or `base`.
-    pub(crate) fn without_rules(
-        &self,
-        layers: &Layers,
-        session: &Session,
-        is_left_out: impl Fn(&Rule) -> bool,
-    ) -> Self {
-        let rules = self.rules.iter().filter(|rule| !is_left_out(rule)).cloned().collect();
-        let (presets, protective_presets) = (self.presets.clone(), self.protective_presets.clone());
-        let mut policy = Self { rules, presets, protective_presets, ..Self::settings(layers, session) };
-        policy.inject_for_presets(&layers.project);
-        policy
-    }
-
     /// Adds the injections of built-in presets. Files above the root inject nothing (SPEC L4).
     fn inject_for_presets(&mut self, project: &Project) {
         let is_on = |name: &&String| !self.protective_presets.contains(*name);
@@ -178,7 +162,7 @@ impl Policy {
                 Arc::make_mut(rule).if_missing = IfMissing::Skip;
             }
             if rule.refinements.second_place.is_some() {
-                Arc::make_mut(&mut Arc::make_mut(rule).refinements).second_place = None;
+                Arc::make_mut(rule).refinements.second_place = None;
             }
         }
     }

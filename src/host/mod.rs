@@ -33,6 +33,7 @@ pub mod mountinfo;
 pub(crate) mod nofollow;
 pub(crate) mod open_dir;
 pub(crate) mod passwd;
+mod path_error;
 mod read;
 pub mod session;
 pub(crate) mod state_dir;
@@ -45,6 +46,7 @@ pub use identity::{FileBirth, Identity};
 pub(crate) use last_parent::LastParent;
 use long_path::Reached;
 pub(crate) use open_dir::OpenDir;
+pub use path_error::PathError;
 pub use read::MOUNT_TABLE;
 pub(crate) use read::is_transient;
 pub use session::Session;
@@ -379,6 +381,14 @@ impl FileKind {
             FileType::CharacterDevice | FileType::BlockDevice => FileKind::Device,
             _ => FileKind::File,
         }
+    }
+}
+
+/// The result for a path that may be missing.
+pub(crate) fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
     }
 }
 

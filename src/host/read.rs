@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
 use crate::policy::AbsPath;
-use crate::sys::ablate::{self, Mitigation, Point};
+use crate::sys::ablate::{self, Mitigation};
 
 use super::long_path::Reached;
 use super::nofollow::open_to_read;
@@ -140,7 +140,7 @@ impl Host {
     }
 
     pub fn open_dir(&self, path: &AbsPath) -> io::Result<Directory> {
-        ablate::pause(Point::ReadFolder(path));
+        ablate::pause(format_args!("read-folder:{path}"));
         if let Some(listener) = &self.listener {
             listener(path);
         }

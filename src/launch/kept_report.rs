@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::compile::layers::{Layers, Project};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::host::Host;
 use crate::host::state_dir::{StateFiles, must_be_elsewhere, unfit};
+use crate::host::{Host, if_there};
 use crate::policy::{AbsPath, sha256};
-use crate::sys::ablate::{self, Mitigation, Point};
+use crate::sys::ablate::{self, Mitigation};
 
 use super::FrontEnd;
 
@@ -222,10 +222,8 @@ impl<'a> Reports<'a> {
     /// trusted.
     pub(crate) fn all(&self) -> io::Result<Vec<(String, io::Result<KeptReport>)>> {
         let shown = format!("{}.json", self.hash());
-        let last = match self.read(&shown) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-            last => Some((shown, last.map(|last| KeptReport { shown: true, ..last }))),
-        };
+        let last = if_there(self.read(&shown)).transpose();
+        let last = last.map(|last| (shown, last.map(|last| KeptReport { shown: true, ..last })));
         Ok(last.into_iter().chain(self.waiting()?).collect())
     }
 
@@ -327,7 +325,7 @@ impl<'a> RunReport<'a> {
         }
         let mut said = folded(said);
         let kept = reports.keep(&said, &name);
-        ablate::pause(Point::ReportKept);
+        ablate::pause("report-kept");
         if let Err(e) = &kept {
             let folder = reports.state.child(KIND.folder);
             let message = format!("this report cannot be kept in `{folder}`: {}", reason(e));

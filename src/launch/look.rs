@@ -4,7 +4,6 @@
 //! process replaced in the meantime, even under a mask, where the guard cannot see it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 
 use rustix::fs::{Access, StatxFlags, access};
 use rustix::io::Errno;
@@ -12,7 +11,7 @@ use rustix::io::Errno;
 use crate::compile::guard_plan::{Expectation, Expected, GuardPlan};
 use crate::compile::lower::Argv;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::host::{FileBirth, Host, Identity, LastParent};
+use crate::host::{FileBirth, Host, Identity, LastParent, PathError};
 use crate::policy::{AbsPath, places};
 
 /// Seconds and nanoseconds.
@@ -47,29 +46,21 @@ pub(super) enum Difference<'l> {
     Directory(&'l AbsPath),
 }
 
-/// A path that cannot be examined. A symlink on the way is an error: there was none when the rule
-/// was resolved.
-#[derive(Debug, thiserror::Error)]
-#[error("`{path}` has changed: {}", reason(.error))]
-pub struct CannotLook {
-    pub(super) path: AbsPath,
-    pub(super) error: io::Error,
-}
-
 impl Look {
-    /// Records the present state of all paths of a plan.
-    pub fn now(host: &Host, plan: &GuardPlan) -> Result<Self, CannotLook> {
+    /// Records the present state of all paths of a plan. A symlink on the way to one is an error:
+    /// there was none when the rule was resolved.
+    pub fn now(host: &Host, plan: &GuardPlan) -> Result<Self, PathError> {
         let directories = directories(host, plan).into_iter().map(|path| (path, None)).collect();
         Self { targets: targets(plan), directories }.again(host)
     }
 
-    pub(super) fn again(&self, host: &Host) -> Result<Self, CannotLook> {
+    pub(super) fn again(&self, host: &Host) -> Result<Self, PathError> {
         let mut look = self.clone();
         let mut parent = LastParent::default();
         let mut stat = |path: &AbsPath| match parent.statx(&host.real(path), FileBirth::WANTED | StatxFlags::CTIME) {
             Ok(found) => Ok(Some(found)),
             Err(Errno::NOENT) => Ok(None),
-            Err(e) => Err(CannotLook { path: path.clone(), error: e.into() }),
+            Err(e) => Err(PathError::at(path)(e.into())),
         };
         for target in &mut look.targets {
             target.found = stat(&target.path)?.map(|found| FileBirth::of(&found));
@@ -164,7 +155,7 @@ fn directories(host: &Host, plan: &GuardPlan) -> BTreeSet<AbsPath> {
 /// so nothing is recorded.
 pub(super) fn look(host: &Host, argv: &Argv) -> Result<Look, Diagnostic> {
     let Some(guard) = &argv.guard else { return Ok(Look::default()) };
-    Look::now(host, &guard.plan).map_err(|CannotLook { path, error }| {
+    Look::now(host, &guard.plan).map_err(|PathError { path, error }| {
         Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was looked at: {}", reason(&error)))
             .help("start again; if it stays so, see which program changes it")
     })
@@ -229,7 +220,7 @@ mod tests {
         change(root.path());
         let later = Look::now(&host, &plan());
         match &later {
-            Err(CannotLook { path, .. }) => format!("error {path}"),
+            Err(PathError { path, .. }) => format!("error {path}"),
             Ok(later) => match before.difference(later) {
                 None => "none".to_owned(),
                 Some(Difference::Closed(path) | Difference::Opened(path)) => format!("target {path}"),

@@ -14,9 +14,8 @@ use rustix::process::geteuid;
 use crate::compile::Compiled;
 use crate::compile::layers::Layers;
 use crate::compile::lower::{MountContent, MountFile, MountFiles};
-use crate::diagnostic::reason;
 use crate::host::state_dir::StateFiles;
-use crate::host::{Host, OpenDir};
+use crate::host::{Host, OpenDir, PathError, if_there};
 use crate::policy::AbsPath;
 
 const KIND: StateFiles = StateFiles { folder: Layers::MOUNT_FILES, max_bytes: 0 };
@@ -45,18 +44,10 @@ pub(super) fn place(host: &Host, compiled: &Compiled) -> MountFiles {
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write `{path}`: {}", reason(.error))]
-pub(super) struct CannotWrite {
-    path: AbsPath,
-    error: io::Error,
-}
-
 /// Writes the files of an argv that are missing, or whose owner, mode or content is wrong.
-pub(super) fn write(host: &Host, state: &AbsPath, files: &[MountFile]) -> Result<(), CannotWrite> {
+pub(super) fn write(host: &Host, state: &AbsPath, files: &[MountFile]) -> Result<(), PathError> {
     let Some(first) = files.first() else { return Ok(()) };
-    let cannot = |file: &MountFile, error| CannotWrite { path: file.path.clone(), error };
-    let folder = KIND.open_folder(host, state).map_err(|error| cannot(first, error))?;
+    let folder = KIND.open_folder(host, state).map_err(PathError::at(&first.path))?;
     let mut is_new = false;
     for file in files {
         let name = file.path.file_name().unwrap_or_default();
@@ -64,7 +55,7 @@ pub(super) fn write(host: &Host, state: &AbsPath, files: &[MountFile]) -> Result
             MountContent::Bytes(content) => provide_content(&folder, name, content),
             MountContent::Unreadable => provide_mask(&folder, name),
         };
-        is_new |= was_made.map_err(|error| cannot(file, error))?;
+        is_new |= was_made.map_err(PathError::at(&file.path))?;
     }
     if is_new {
         // A file that cannot be removed now is removed by a later run.
@@ -120,10 +111,7 @@ fn is_ours(found: &Stat, kind: FileType, mode: Mode) -> bool {
 fn replace(folder: &OpenDir, name: &OsStr, make: impl FnOnce(&str) -> io::Result<()>) -> io::Result<bool> {
     let new = format!(".new-{}", std::process::id());
     // A killed process with the same id may have left such a file.
-    match folder.remove_file(&new) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => {}
-    }
+    if_there(folder.remove_file(&new))?;
     let moved = make(&new).and_then(|()| folder.rename(&new, folder, name));
     if moved.is_err() {
         let _ = folder.remove_file(&new);

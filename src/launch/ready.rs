@@ -16,7 +16,7 @@ use crate::compile::resolve::NewFile;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{Host, OpenDir, Session};
 use crate::policy::AbsPath;
-use crate::sys::ablate::{self, Point};
+use crate::sys::ablate;
 
 use super::{availability, bwrap, command, is_inside, mount_files, streams};
 
@@ -72,7 +72,7 @@ pub(super) fn ready_to_supervise(
     if let Some(name) = argv.command.first() {
         command::check(host, compiled, &argv.environment, name)?;
     }
-    ablate::pause(Point::BeforeCreate);
+    ablate::pause("before-create");
     create_directories(host, &argv.create)?;
     create_files(host, &argv.new_files)?;
     write_mount_files(host, compiled, argv)
@@ -81,7 +81,7 @@ pub(super) fn ready_to_supervise(
 /// Writes our files that bwrap binds, if they are missing.
 pub(super) fn write_mount_files(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     mount_files::write(host, &compiled.layers.state, &argv.files).map_err(|e| {
-        Diagnostic::new(Code::StartFailed, e.to_string()).help(
+        Diagnostic::new(Code::StartFailed, format!("cannot write {e}")).help(
             "make sure that the state folder can be written, that the disk is not full, and that `ulimit -f` allows it",
         )
     })

@@ -6,9 +6,9 @@ use std::ffi::OsString;
 use crate::compile::guard_plan::{PrivateLink, Tightening};
 use crate::compile::lower::{Argv, Machine};
 use crate::compile::{self, Request};
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostics, reason};
 use crate::guard::report::{Answer, Report};
-use crate::host::{Host, Session};
+use crate::host::{Host, PathError, Session};
 use crate::policy::{AbsPath, places};
 use crate::sys::ablate::{self, Mitigation};
 
@@ -39,7 +39,9 @@ impl<'a> Recheck<'a> {
         if ablate::is_off(Mitigation::LookAgain) {
             return Ok(Answer::Go);
         }
-        let look = self.look.again(self.host).map_err(|e| Report::Refused(e.to_string()))?;
+        let look = self.look.again(self.host).map_err(|PathError { path, error }| {
+            Report::Refused(format!("`{path}` has changed: {}", reason(&error)))
+        })?;
         match self.look.difference(&look) {
             Some(Difference::Closed(path)) => return Err(Report::Changed(is_another(path))),
             Some(Difference::Opened(path)) => return Err(Report::Refused(is_another(path))),

@@ -23,7 +23,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Identity, OpenDir};
 use crate::policy::private::link_of;
 use crate::policy::{AbsPath, Access};
-use crate::sys::ablate::{self, Mitigation, Point};
+use crate::sys::ablate::{self, Mitigation};
 use crate::sys::fd;
 use crate::sys::late_mounts::{Cover, Covered};
 use crate::sys::namespaces::Namespaces;
@@ -59,14 +59,7 @@ struct WatchedDirectory {
 struct ProtectedFile {
     path: AbsPath,
     name: CString,
-    planned: PlannedCover,
-}
-
-enum PlannedCover {
-    Hidden,
-    ReadOnly,
-    /// A private file, with the path of the link that the guard has made for it.
-    Linked(CString),
+    cover: Cover,
 }
 
 impl Restorer {
@@ -97,6 +90,7 @@ impl Restorer {
         let inotify = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
         let mut unwatched = Unwatched::default();
         let mut watched = Vec::new();
+        let too_many = || io::Error::other(format!("more than {MOST_DIRECTORIES} directories have such files"));
         for (number, (path, files)) in directories.into_iter().enumerate() {
             let is_one_more = number >= MOST_DIRECTORIES;
             let inside = if is_one_more { Err(too_many()) } else { namespaces.open_directory(path.as_path()) };
@@ -131,7 +125,7 @@ impl Restorer {
     pub(super) fn cover_again(&mut self, root: &AbsPath, namespaces: &Namespaces) -> Diagnostics {
         let mut news = BTreeSet::new();
         for position in self.appeared().into_iter().chain(std::mem::take(&mut self.pending)) {
-            ablate::pause(Point::CoverAgain);
+            ablate::pause("cover-again");
             let WatchedDirectory { inside, files, .. } = &self.directories[position.0];
             let file = &files[position.1];
             let Some(gap) = file.cover(inside.as_fd(), namespaces) else { continue };
@@ -186,12 +180,7 @@ impl Restorer {
 impl ProtectedFile {
     /// Covers the file if it is there and nothing covers it.
     fn cover(&self, directory: BorrowedFd, namespaces: &Namespaces) -> Option<Gap> {
-        let cover = match &self.planned {
-            PlannedCover::Hidden => Cover::Mask,
-            PlannedCover::Linked(link) => Cover::Link(link),
-            PlannedCover::ReadOnly => Cover::ReadOnly,
-        };
-        let attempt = || namespaces.cover(directory, &self.name, cover);
+        let attempt = || namespaces.cover(directory, &self.name, &self.cover);
         let covered = match attempt() {
             // The file was replaced again after it was opened.
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => attempt(),
@@ -221,29 +210,27 @@ fn protected(compiled: &Compiled) -> ByDirectory {
     let plan = &compiled.plan;
     let by_rules = compiled.decisions.iter().filter_map(|(path, decision)| {
         let is_linked = || plan.links.iter().any(|link| link.path == *path);
-        let planned = match (decision.access, plan.view_around(path)) {
+        let cover = match (decision.access, plan.view_around(path)) {
             _ if decision.kind == FileKind::Directory => return None,
-            (_, View::HostRw | View::HostRo) if decision.injected.is_some() => PlannedCover::Hidden,
-            (Access::Exclude, View::HostRw | View::HostRo) => PlannedCover::Hidden,
-            (Access::Ro, View::HostRw) if is_linked() => {
-                PlannedCover::Linked(c_string(link_of(path).as_os_str()).ok()?)
-            }
-            (Access::Ro, View::HostRw) => PlannedCover::ReadOnly,
+            (_, View::HostRw | View::HostRo) if decision.injected.is_some() => Cover::Mask,
+            (Access::Exclude, View::HostRw | View::HostRo) => Cover::Mask,
+            (Access::Ro, View::HostRw) if is_linked() => Cover::Link(c_string(link_of(path).as_os_str()).ok()?),
+            (Access::Ro, View::HostRw) => Cover::ReadOnly,
             _ => return None,
         };
-        Some((path, planned))
+        Some((path, cover))
     });
     let is_generated =
         |planned: &&PlannedMount| planned.purpose == Purpose::Base && matches!(planned.mount, Mount::DataFile { .. });
-    let generated = plan.mounts.iter().filter(is_generated).map(|planned| (&planned.path, PlannedCover::ReadOnly));
+    let generated = plan.mounts.iter().filter(is_generated).map(|planned| (&planned.path, Cover::ReadOnly));
     let mut directories: BTreeMap<(usize, AbsPath), Vec<ProtectedFile>> = BTreeMap::new();
-    for (path, planned) in by_rules.chain(generated) {
+    for (path, cover) in by_rules.chain(generated) {
         let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { continue };
         let Ok(name) = c_string(name) else { continue };
         let depth = directory.ancestors().count();
         let files = directories.entry((depth, directory)).or_default();
         if files.iter().all(|file| file.path != *path) {
-            files.push(ProtectedFile { path: path.clone(), name, planned });
+            files.push(ProtectedFile { path: path.clone(), name, cover });
         }
     }
     directories.into_iter().map(|((_, directory), files)| (directory, files)).collect()
@@ -266,10 +253,6 @@ fn watch_directory(host: &Host, inotify: &OwnedFd, path: &AbsPath, inside: &Owne
 
 fn c_string(text: &OsStr) -> io::Result<CString> {
     Ok(CString::new(text.as_bytes())?)
-}
-
-fn too_many() -> io::Error {
-    io::Error::other(format!("more than {MOST_DIRECTORIES} directories have such files"))
 }
 
 fn not_watched((paths, error): Unwatched) -> Option<Diagnostic> {

@@ -13,7 +13,7 @@ use crate::host::{Host, Session};
 use crate::placeholders::{self, Traces};
 use crate::policy::{AbsPath, Limit, LimitKind, Protection};
 use crate::private::{self, PrivateRun};
-use crate::sys::ablate::{self, Mitigation, Point};
+use crate::sys::ablate::{self, Mitigation};
 use crate::trust::{self, Judged};
 
 use super::bwrap;
@@ -357,7 +357,7 @@ impl Sandbox {
                 return Ok(Conclusion::Failed(refusal(&unclear)));
             }
         }
-        ablate::pause(Point::BeforeBwrap);
+        ablate::pause("before-bwrap");
         supervisor.refuse_if_asked_to_end()?;
         let conclusion = supervisor.run(host, argv, sheet, streams, meter, &mut hooks);
         let RunHooks { said, report, front, .. } = hooks;

@@ -10,7 +10,7 @@ use crate::guard::report::{Answer, Report};
 use crate::host::Host;
 use crate::placeholders::ActivePlaceholders;
 use crate::private::PrivateRun;
-use crate::sys::ablate::{self, Point};
+use crate::sys::ablate;
 use crate::sys::namespaces::Namespaces;
 
 use super::aftermath::RunWatch;
@@ -132,7 +132,7 @@ impl<'a> RunHooks<'a> {
             watch.finish(self.recheck.host, self.compiled, &mut self.said);
             // The findings so far exist only in this process.
             self.report.keep(&self.said);
-            ablate::pause(Point::BeforePrivate);
+            ablate::pause("before-private");
             let Recheck { host, session, .. } = self.recheck;
             let report = &mut self.report;
             self.private.finish(host, session, self.compiled, &mut self.said, &mut |said| report.keep(said));

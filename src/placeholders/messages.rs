@@ -4,12 +4,12 @@ use std::io;
 
 use crate::compile::Compiled;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::host::PathError;
 
 use super::place::RemovalOutcome;
 use super::removal::Outcomes;
-use super::run_placeholders::PutUpError;
 
-pub(crate) fn cannot_create_placeholder(compiled: &Compiled, PutUpError { path, error }: &PutUpError) -> Diagnostic {
+pub(crate) fn cannot_create_placeholder(compiled: &Compiled, PathError { path, error }: &PathError) -> Diagnostic {
     let why = reason(error);
     let mut placeholders = compiled.plan.placeholders.iter();
     match placeholders.find(|placeholder| placeholder.path == *path || placeholder.parents.contains(path)) {

@@ -27,16 +27,16 @@ use crate::compile::Compiled;
 use crate::compile::lower::Argv;
 use crate::compile::placeholder::{self, PlaceholderItem};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::host::Host;
 use crate::host::journal::{self, PlaceholderRecord, is_in_place};
 use crate::host::nofollow::look;
+use crate::host::{Host, PathError};
 use crate::policy::path::AbsPath;
-use crate::sys::ablate::{self, Mitigation, Point};
+use crate::sys::ablate::{self, Mitigation};
 use crate::sys::fd;
 
 use messages::{cannot_create_placeholder, held, report_left};
 use removal::{Outcomes, sweep_dead};
-use run_placeholders::{PutUpError, RunPlaceholders};
+use run_placeholders::RunPlaceholders;
 
 pub use place::RemovalOutcome;
 pub use temporary::{Traces, leave_nothing};
@@ -63,7 +63,7 @@ pub fn create_placeholders(host: &Host, compiled: &Compiled, argv: &Argv) -> Res
     let _ = fd::raise_file_limit();
     let run = create_placeholder_items(host, &state, &items, &relied_on, &mut said);
     let run = run.map_err(|error| cannot_create_placeholder(compiled, &error))?;
-    ablate::pause(Point::Placeholders("put-up"));
+    ablate::pause("placeholders:put-up");
     let paths = run.iter().flat_map(|run| &run.records).map(|record| record.path.clone()).collect();
     Ok(ActivePlaceholders { host: host.clone(), state, run, paths, said })
 }
@@ -137,11 +137,11 @@ fn create_placeholder_items(
     items: &[PlaceholderItem],
     relied_on: &BTreeSet<&AbsPath>,
     said: &mut Diagnostics,
-) -> Result<Option<RunPlaceholders>, PutUpError> {
+) -> Result<Option<RunPlaceholders>, PathError> {
     let locked = runs::lock(host, state).and_then(|locked| Ok((locked, runs::others(host, state, None)?)));
     let (_locked, others) = match locked {
         Err(_) if items.is_empty() => return Ok(None),
-        locked => locked.map_err(PutUpError::at(state))?,
+        locked => locked.map_err(PathError::at(state))?,
     };
     let items = &with_missing_parents(host, items)?;
     let known: HashSet<&AbsPath> = items.iter().map(|item| &item.path).collect();
@@ -149,7 +149,7 @@ fn create_placeholder_items(
     let alive = others.iter().filter(|other| other.is_alive).flat_map(|other| &other.journal.records);
     let mut joined = Vec::new();
     for record in alive.filter(is_new) {
-        if is_in_place(host, record).map_err(PutUpError::at(&record.path))? {
+        if is_in_place(host, record).map_err(PathError::at(&record.path))? {
             joined.push(record.joined(false));
         }
     }
@@ -165,13 +165,13 @@ fn create_placeholder_items(
 
 /// Adds the directories that have gone since the policy was compiled, because the run that had made
 /// them has ended. The caller holds the lock of the journals.
-fn with_missing_parents(host: &Host, items: &[PlaceholderItem]) -> Result<Vec<PlaceholderItem>, PutUpError> {
+fn with_missing_parents(host: &Host, items: &[PlaceholderItem]) -> Result<Vec<PlaceholderItem>, PathError> {
     let mut all = items.to_vec();
     let mut known: HashSet<AbsPath> = items.iter().map(|item| item.path.clone()).collect();
     for item in items {
         for path in item.path.ancestors().skip(1) {
             let is_known = !known.insert(path.clone());
-            if is_known || look(host, &path).map_err(PutUpError::at(&item.path))?.is_some() {
+            if is_known || look(host, &path).map_err(PathError::at(&item.path))?.is_some() {
                 break;
             }
             all.push(PlaceholderItem { path, content: None, is_parent: true });

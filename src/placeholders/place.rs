@@ -9,9 +9,8 @@ use rustix::fs::{Mode, OFlags, Stat, fstat};
 use rustix::io::Errno;
 
 use crate::diagnostic::reason;
-use crate::host::identity::Identity;
 use crate::host::journal::PlaceholderRecord;
-use crate::host::{Host, OpenDir};
+use crate::host::{Host, Identity, OpenDir};
 use crate::policy::path::AbsPath;
 
 /// Makes a new directory, or a new file with `content`. The descriptor gives no access to it.

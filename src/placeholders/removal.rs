@@ -6,7 +6,7 @@ use std::ops::Bound;
 use crate::host::Host;
 use crate::host::journal::{Intent, PlaceholderRecord, is_unchanged};
 use crate::policy::path::AbsPath;
-use crate::sys::ablate::{self, Point};
+use crate::sys::ablate;
 
 use super::place::{self, RemovalOutcome};
 use super::runs::{OtherRun, RecordsByPath};
@@ -80,7 +80,7 @@ pub(crate) fn remove_all<'a>(
         } else {
             place::remove(host, record)
         };
-        ablate::pause(Point::Placeholders("first-removed"));
+        ablate::pause("placeholders:first-removed");
         // The stuck placeholder keeps the directory from being removed. A later sweep removes
         // both.
         let is_kept = matches!(outcome, RemovalOutcome::Filled | RemovalOutcome::Left(_));

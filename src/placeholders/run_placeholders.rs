@@ -6,30 +6,16 @@ use std::os::fd::OwnedFd;
 
 use crate::compile::placeholder::PlaceholderItem;
 use crate::diagnostic::reason;
-use crate::host::Host;
-use crate::host::identity::Identity;
 use crate::host::journal::{Intent, JournalLine, PlaceholderRecord, is_in_place};
 use crate::host::nofollow::{look, open_itself};
+use crate::host::{Host, Identity, PathError};
 use crate::policy::path::AbsPath;
-use crate::sys::ablate::{self, Point};
+use crate::sys::ablate;
 
 use super::place::{self, RemovalOutcome};
 use super::removal::{Outcomes, holds_one_of, remove_all, remove_temporary, unfinished};
 use super::runs::{self, OtherRun, RecordsByPath, RunJournal};
 use super::trees::{Tree, trees};
-
-/// The path that could not be created or written, and the reason.
-#[derive(Debug)]
-pub(crate) struct PutUpError {
-    pub path: AbsPath,
-    pub error: io::Error,
-}
-
-impl PutUpError {
-    pub(crate) fn at(path: &AbsPath) -> impl Fn(io::Error) -> Self {
-        |error| Self { path: path.clone(), error }
-    }
-}
 
 /// The placeholders of this run and their journal.
 pub(crate) struct RunPlaceholders {
@@ -51,19 +37,19 @@ impl RunPlaceholders {
         items: &[PlaceholderItem],
         joined: Vec<PlaceholderRecord>,
         others: &[OtherRun],
-    ) -> Result<Self, PutUpError> {
+    ) -> Result<Self, PathError> {
         let mut records = joined;
         let mut missing = Vec::new();
         let of_others = RecordsByPath::new(others.iter().flat_map(|other| &other.journal.records));
         for item in items {
-            match find_in_place(host, of_others.at(&item.path)).map_err(PutUpError::at(&item.path))? {
+            match find_in_place(host, of_others.at(&item.path)).map_err(PathError::at(&item.path))? {
                 Some(record) => records.push(record.joined(item.is_parent)),
                 None => missing.push(item),
             }
         }
         join_parents(host, &mut records, &missing, others)?;
-        let journal = RunJournal::create(host, state).map_err(PutUpError::at(state))?;
-        ablate::pause(Point::Placeholders("journal-created"));
+        let journal = RunJournal::create(host, state).map_err(PathError::at(state))?;
+        ablate::pause("placeholders:journal-created");
         let held = records.iter().filter_map(|record| open_itself(host, &record.path).ok()).collect();
         let mut run = Self { journal, records, made: HashMap::new(), intents: Vec::new(), held };
         if let Err(error) = run.create_placeholders(host, &missing) {
@@ -76,18 +62,18 @@ impl RunPlaceholders {
         Ok(run)
     }
 
-    fn create_placeholders(&mut self, host: &Host, missing: &[&PlaceholderItem]) -> Result<(), PutUpError> {
+    fn create_placeholders(&mut self, host: &Host, missing: &[&PlaceholderItem]) -> Result<(), PathError> {
         let trees = trees(host, missing, &self.journal.tag)?;
         if trees.is_empty() {
             return self.note();
         }
         self.announce(&trees)?;
-        ablate::pause(Point::Placeholders("announced"));
+        ablate::pause("placeholders:announced");
         let made = trees.iter().try_for_each(|tree| self.make(host, tree));
-        ablate::pause(Point::Placeholders("made"));
+        ablate::pause("placeholders:made");
         // Written even after a failure: the records name the paths to remove.
         self.note()?;
-        ablate::pause(Point::Placeholders("noted"));
+        ablate::pause("placeholders:noted");
         let noted = self.records.clone();
         let placed = made.and_then(|()| trees.iter().try_for_each(|tree| self.place(host, tree)));
         if self.records != noted {
@@ -97,18 +83,18 @@ impl RunPlaceholders {
     }
 
     /// Notes the temporary names before anything is made.
-    pub(crate) fn announce(&mut self, trees: &[Tree]) -> Result<(), PutUpError> {
+    pub(crate) fn announce(&mut self, trees: &[Tree]) -> Result<(), PathError> {
         self.intents = trees.iter().map(Tree::intent).collect();
         self.write(&JournalLine::WillMake(self.intents.clone()))
     }
 
     /// Makes `tree` under its temporary name.
-    pub(crate) fn make(&mut self, host: &Host, tree: &Tree) -> Result<(), PutUpError> {
+    pub(crate) fn make(&mut self, host: &Host, tree: &Tree) -> Result<(), PathError> {
         tree.items.iter().try_for_each(|item| self.make_item(host, item, &tree.temporary_path(item)))
     }
 
-    fn make_item(&mut self, host: &Host, item: &PlaceholderItem, at: &AbsPath) -> Result<(), PutUpError> {
-        let (identity, held) = place::make(host, at, item.content).map_err(PutUpError::at(&item.path))?;
+    fn make_item(&mut self, host: &Host, item: &PlaceholderItem, at: &AbsPath) -> Result<(), PathError> {
+        let (identity, held) = place::make(host, at, item.content).map_err(PathError::at(&item.path))?;
         self.records.push(PlaceholderRecord::new(&item.path, identity, item.content, item.is_parent));
         self.made.insert(item.path.clone(), identity);
         self.held.push(held);
@@ -116,18 +102,18 @@ impl RunPlaceholders {
     }
 
     /// Notes all placeholders.
-    pub(crate) fn note(&mut self) -> Result<(), PutUpError> {
+    pub(crate) fn note(&mut self) -> Result<(), PathError> {
         self.write(&JournalLine::Made(self.records.clone()))
     }
 
     /// Renames `tree` to its path. If a file has appeared there since the policy was compiled, that
     /// file stays, and is mounted like everything that exists.
-    pub(crate) fn place(&mut self, host: &Host, tree: &Tree) -> Result<(), PutUpError> {
+    pub(crate) fn place(&mut self, host: &Host, tree: &Tree) -> Result<(), PathError> {
         let top = tree.top();
-        let failed = PutUpError::at(top);
+        let failed = PathError::at(top);
         let error = match place::rename_without_replacing(host, &tree.temporary, top) {
             Ok(()) => {
-                ablate::pause(Point::Placeholders("first-placed"));
+                ablate::pause("placeholders:first-placed");
                 return self.check_placed(host, top).map_err(failed);
             }
             Err(error) => error,
@@ -153,8 +139,8 @@ impl RunPlaceholders {
         if is_ours { Ok(()) } else { Err(io::ErrorKind::AlreadyExists.into()) }
     }
 
-    fn write(&self, line: &JournalLine) -> Result<(), PutUpError> {
-        self.journal.write(line).map_err(PutUpError::at(&self.journal.path))
+    fn write(&self, line: &JournalLine) -> Result<(), PathError> {
+        self.journal.write(line).map_err(PathError::at(&self.journal.path))
     }
 
     /// Ends the run and leaves its placeholders until no other run is alive.
@@ -176,7 +162,7 @@ impl RunPlaceholders {
             }
         };
         let outcomes = remove_all(host, &self.records, &others, &[]);
-        ablate::pause(Point::Placeholders("all-removed"));
+        ablate::pause("placeholders:all-removed");
         self.journal.close(host, unfinished(&self.records, &outcomes));
         outcomes
     }
@@ -189,12 +175,12 @@ fn join_parents(
     records: &mut Vec<PlaceholderRecord>,
     missing: &[&PlaceholderItem],
     others: &[OtherRun],
-) -> Result<(), PutUpError> {
+) -> Result<(), PathError> {
     let own: Vec<AbsPath> = records.iter().map(|record| record.path.clone()).collect();
     let mut paths: BTreeSet<&AbsPath> = own.iter().chain(missing.iter().map(|item| &item.path)).collect();
     for parent in others.iter().flat_map(|other| &other.journal.records).filter(|record| record.is_parent) {
         let is_needed = !paths.contains(&parent.path) && holds_one_of(&parent.path, &paths);
-        if is_needed && is_in_place(host, parent).map_err(PutUpError::at(&parent.path))? {
+        if is_needed && is_in_place(host, parent).map_err(PathError::at(&parent.path))? {
             paths.insert(&parent.path);
             records.push(parent.clone());
         }

@@ -12,10 +12,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, Mode, OFlags, fchmod, flock, fstat};
 use rustix::io::Errno;
 
-use crate::host::identity::Identity;
 use crate::host::journal::{self, Journal, JournalLine, MAX_BYTES, PlaceholderRecord, RUNS, SUFFIX};
 use crate::host::open_dir::read_regular;
-use crate::host::{Host, OpenDir, is_transient};
+use crate::host::{Host, Identity, OpenDir, is_transient};
 use crate::policy::path::AbsPath;
 
 pub(crate) const LOCK: &str = "lock";

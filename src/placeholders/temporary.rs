@@ -7,9 +7,7 @@ use crate::compile::resolve::NewFile;
 use crate::host::journal::{self, RUNS};
 use crate::host::nofollow::look;
 use crate::host::{FileKind, Host, OpenDir};
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
-use crate::policy::rule::LayerKind;
+use crate::policy::{AbsPath, LayerKind, Origin};
 
 use super::runs;
 

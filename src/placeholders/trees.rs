@@ -6,12 +6,10 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::compile::placeholder::PlaceholderItem;
-use crate::host::Host;
 use crate::host::journal::{Intent, TEMPORARY};
 use crate::host::nofollow::look;
+use crate::host::{Host, PathError};
 use crate::policy::path::AbsPath;
-
-use super::run_placeholders::PutUpError;
 
 /// A file or directory to make in an existing directory, with everything below it, parents first.
 pub(crate) struct Tree<'i> {
@@ -21,7 +19,7 @@ pub(crate) struct Tree<'i> {
 
 /// Groups the missing items, which are in the order of their paths, by the outermost item that has
 /// to be made.
-pub(crate) fn trees<'i>(host: &Host, missing: &[&'i PlaceholderItem], tag: &str) -> Result<Vec<Tree<'i>>, PutUpError> {
+pub(crate) fn trees<'i>(host: &Host, missing: &[&'i PlaceholderItem], tag: &str) -> Result<Vec<Tree<'i>>, PathError> {
     let mut trees: Vec<Tree<'i>> = Vec::new();
     for item in missing {
         // Everything below a directory follows it directly.
@@ -29,7 +27,7 @@ pub(crate) fn trees<'i>(host: &Host, missing: &[&'i PlaceholderItem], tag: &str)
             tree.items.push(item);
             continue;
         }
-        let failed = PutUpError::at(&item.path);
+        let failed = PathError::at(&item.path);
         match look(host, &item.path).map_err(&failed)? {
             None => {
                 let name = format!("{TEMPORARY}{tag}-{}", trees.len());

@@ -1,8 +1,8 @@
 //! The vocabulary that all stages share: access, layers, rules, and the one order of precedence.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -122,7 +122,9 @@ pub struct Rule {
     pub layer: LayerKind,
     pub origin: Origin,
     /// Refinements from the data of built-in presets; empty for every rule that a user writes.
-    pub refinements: Arc<Refinements>,
+    pub refinements: Refinements,
+    /// A name that the pattern matches but the rule does not mean: the current branch.
+    pub except: Option<OsString>,
 }
 
 /// Hashes the text and its place, which differ for almost all rules.
@@ -160,8 +162,14 @@ impl Rule {
             injected: None,
             layer,
             origin,
-            refinements: Refinements::none(),
+            refinements: Refinements::NONE,
+            except: None,
         }
+    }
+
+    /// Whether the rule does not mean `name`, which its pattern matches.
+    pub fn excepts(&self, name: &OsStr) -> bool {
+        self.except.as_deref() == Some(name) || self.refinements.except.iter().any(|except| name == *except)
     }
 
     /// Whether this is a `ro` of a built-in preset. Such a rule keeps a path from being changed,
@@ -187,10 +195,9 @@ pub enum Injected {
 }
 
 /// The form in which an excluded file or folder appears inside.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mask {
     /// Opening it gives EACCES. Git then stops instead of recording an emptied file.
-    #[default]
     Denied,
     /// It reads as this text. For files that tools require once they exist: cargo and twine stop at
     /// a credentials file that they may not open, even if they do not need it.
@@ -223,7 +230,7 @@ pub enum CredentialFile {
 }
 
 /// Refinements that the data of a built-in preset can add to a path (SPEC P5–P10, M6, R3).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refinements {
     /// Names of directories that the walk does not enter.
     pub skip_directories: &'static [&'static str],
@@ -236,7 +243,7 @@ pub struct Refinements {
     /// elsewhere.
     pub only_shows: bool,
     /// Names that the pattern matches but the rule does not mean (`.env.example`).
-    pub except: Vec<OsString>,
+    pub except: &'static [&'static str],
     /// The pattern leaves a file alone if the git index holds the same content.
     pub leave_tracked: bool,
     pub mask: Mask,
@@ -262,11 +269,25 @@ pub struct Refinements {
 }
 
 impl Refinements {
-    /// The empty refinements that all rules of users share.
-    pub fn none() -> Arc<Self> {
-        static NONE: LazyLock<Arc<Refinements>> = LazyLock::new(Arc::default);
-        Arc::clone(&NONE)
-    }
+    /// No refinements, as in every rule that a user writes.
+    pub const NONE: Self = Self {
+        skip_directories: &[],
+        skip_beside: None,
+        only_tightens: false,
+        only_shows: false,
+        except: &[],
+        leave_tracked: false,
+        mask: Mask::Denied,
+        with_links: false,
+        needs_parent: false,
+        only_missing: false,
+        in_use: &[],
+        moved_aside: false,
+        create_for: None,
+        content: None,
+        second_place: None,
+        second_place_var: None,
+    };
 }
 
 // The protections of a sandbox besides its mounts. A policy can require them. (The schema would

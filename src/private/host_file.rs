@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::host::open_dir::read_regular;
-use crate::host::{Host, Identity, OpenDir};
+use crate::host::{Host, Identity, OpenDir, if_there};
 use crate::policy::AbsPath;
 use crate::policy::private::MAX_BYTES;
 
@@ -34,10 +34,8 @@ impl HostFile {
     }
 
     fn read_in(folder: &OpenDir, name: &OsStr) -> io::Result<Option<Self>> {
-        let file = match folder.open_file(name, OFlags::RDONLY | OFlags::NOCTTY) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => file?,
-        };
+        let file = if_there(folder.open_file(name, OFlags::RDONLY | OFlags::NOCTTY))?;
+        let Some(file) = file else { return Ok(None) };
         if file.metadata()?.len() > MAX_BYTES {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 MiB"));
         }
@@ -80,7 +78,9 @@ pub(super) fn replace(
         _ => e.into(),
     })?;
     let identity = Identity::of(&new.metadata()?);
-    let is_new = |name: &OsStr| Ok::<_, io::Error>(identity_of(&folder, name)? == Some(identity));
+    let is_new = |name: &OsStr| -> io::Result<bool> {
+        Ok(folder.stat(name)?.is_some_and(|found| Identity::of_stat(&found) == identity))
+    };
     let moved = write(new, before, text).and_then(|()| {
         if let Some(before) = before {
             // Between this check and the rename, a program that ignores the lock could still
@@ -165,8 +165,4 @@ pub(super) fn remove_leftover(host: &Host, path: &AbsPath, lock: &OsStr) -> io::
         Some(found) if is_ours(found.st_mode, found.st_uid) => folder.remove_file(lock),
         _ => Ok(()),
     }
-}
-
-fn identity_of(folder: &OpenDir, name: &OsStr) -> io::Result<Option<Identity>> {
-    Ok(folder.stat(name)?.map(|found| Identity::of_stat(&found)))
 }

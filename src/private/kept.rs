@@ -11,8 +11,16 @@ use super::formats::{FormatError, Syntax, Values};
 use super::host_file::HostFile;
 use super::merge;
 use super::store::{About, CopyState, Store};
-use crate::host::Host;
+use crate::host::{Host, if_there};
 use crate::policy::{AbsPath, Word};
+
+/// The copies of private files, each compared with the host's file.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(title = "agent-sandbox private")]
+pub struct PrivateCopies {
+    /// The copies, sorted by project, then by path.
+    pub copies: Vec<KeptCopy>,
+}
 
 /// The copy of one private file.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -95,11 +103,8 @@ fn compared(host: &Host, store: &Store, path: &AbsPath, syntax: Syntax) -> Resul
         CopyState::Text(copy) => copy,
         CopyState::Unfit(why) => return Err(NotCompared::Unfit(why)),
     };
-    let file = match HostFile::read(host, path) {
-        // Its folder is gone, too.
-        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-        file => file?,
-    };
+    // Its folder may be gone, too.
+    let file = if_there(HostFile::read(host, path))?.flatten();
     let file = file.map_or_else(|| crate::compile::placeholder::content_of_missing(path).to_vec(), |file| file.text);
     if copy == file {
         return Ok(Vec::new());

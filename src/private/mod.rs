@@ -20,33 +20,18 @@ use crate::compile::plan::PlannedLink;
 use crate::compile::planted::may_be_planted;
 use crate::diagnostic::{Diagnostics, reason};
 use crate::host::git::program;
-use crate::host::{Host, Session};
+use crate::host::{Host, PathError, Session};
 use crate::policy::{AbsPath, sha256};
 use crate::sys::ablate::{self, Mitigation};
 
 use formats::{Entries, FormatError, GitProgram, Key, KeyChanges, Syntax, Values};
 use host_file::{CannotReplace, HostFile};
-pub use kept::{KeptChange, KeptCopy, forget, forget_project, kept_copies};
+pub use kept::{KeptChange, KeptCopy, PrivateCopies, forget, forget_project, kept_copies};
 use store::{About, CopyState, HeldFiles, Store, UsedCopy};
 
 /// The largest number of keys of one file that reach the host at the end of a run: git is started
 /// for each.
 const MOST_LEAVING: usize = 100;
-
-/// The copies cannot be prepared. A start without them may still succeed.
-#[derive(Debug, thiserror::Error)]
-#[error("`{path}`: {}", reason(.error))]
-pub struct PrivateError {
-    path: AbsPath,
-    error: io::Error,
-}
-
-impl PrivateError {
-    fn at(path: &AbsPath) -> impl FnOnce(io::Error) -> Self {
-        let path = path.clone();
-        |error| Self { path, error }
-    }
-}
 
 /// The private files of a run.
 #[derive(Default)]
@@ -58,33 +43,34 @@ pub struct PrivateRun {
     pub said: Diagnostics,
 }
 
-/// Brings the copies of all private files up to date with the host.
-pub fn prepare(host: &Host, session: &Session, compiled: &Compiled) -> Result<PrivateRun, PrivateError> {
+/// Brings the copies of all private files up to date with the host. After an error, a start without
+/// copies may still succeed.
+pub fn prepare(host: &Host, session: &Session, compiled: &Compiled) -> Result<PrivateRun, PathError> {
     let Some(first) = compiled.plan.links.first() else { return Ok(hold(host, compiled)) };
-    let at_first = || PrivateError::at(&first.path);
-    let held = Some(held(host, compiled).map_err(at_first())?);
-    let store = Store::open(host, &compiled.layers).map_err(at_first())?;
+    let at_first = PathError::at(&first.path);
+    let held = Some(held(host, compiled).map_err(&at_first)?);
+    let store = Store::open(host, &compiled.layers).map_err(&at_first)?;
     let mut run = PrivateRun { held, ..PrivateRun::default() };
     let mut sync =
         FileSync { host, store: &store, git: git(host, session, compiled, &store), compiled, is_alone: false };
     for link in &compiled.plan.links {
-        let (used, is_alone) = store.use_copy(&link.path).map_err(PrivateError::at(&link.path))?;
+        let (used, is_alone) = store.use_copy(&link.path).map_err(PathError::at(&link.path))?;
         run.used.push(used);
         sync.is_alone = is_alone;
-        sync.start(link, &mut run.said).map_err(PrivateError::at(&link.path))?;
+        sync.start(link, &mut run.said).map_err(PathError::at(&link.path))?;
     }
     Ok(run)
 }
 
 /// Makes the copies that are missing, for a run that must leave all others as they are.
-pub fn provide(host: &Host, compiled: &Compiled) -> Result<PrivateRun, PrivateError> {
+pub fn provide(host: &Host, compiled: &Compiled) -> Result<PrivateRun, PathError> {
     let Some(first) = compiled.plan.links.first() else { return Ok(hold(host, compiled)) };
-    let at_first = || PrivateError::at(&first.path);
-    let held = Some(held(host, compiled).map_err(at_first())?);
-    let store = Store::open(host, &compiled.layers).map_err(at_first())?;
+    let at_first = PathError::at(&first.path);
+    let held = Some(held(host, compiled).map_err(&at_first)?);
+    let store = Store::open(host, &compiled.layers).map_err(&at_first)?;
     let sync = FileSync { host, store: &store, git: None, compiled, is_alone: false };
     for link in &compiled.plan.links {
-        sync.provide(link).map_err(PrivateError::at(&link.path))?;
+        sync.provide(link).map_err(PathError::at(&link.path))?;
     }
     Ok(PrivateRun { held, ..PrivateRun::default() })
 }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::compile::layers::Layers;
 use crate::host::state_dir::StateFiles;
-use crate::host::{Host, OpenDir};
+use crate::host::{Host, OpenDir, if_there, is_absent};
 use crate::policy::private::{MAX_BYTES, copy_id};
 use crate::policy::{AbsPath, sha256};
 use crate::sys::ablate::{self, Mitigation};
@@ -91,10 +91,7 @@ impl Store {
 
     /// Opens the folders of all projects. Empty if there are no notes.
     pub(super) fn all(host: &Host, state: &AbsPath) -> io::Result<Vec<Self>> {
-        let private = match KIND.open_folder(host, state) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            opened => opened?,
-        };
+        let Some(private) = if_there(KIND.open_folder(host, state))? else { return Ok(Vec::new()) };
         let mut names = private.names()?;
         names.sort();
         let mut stores = Vec::new();
@@ -156,20 +153,15 @@ impl Store {
     }
 
     fn notes(&self, path: &AbsPath) -> io::Result<Option<OpenDir>> {
-        match self.folder.child(copy_id(path)) {
-            Ok(folder) => Ok(Some(folder)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(e),
-        }
+        if_there(self.folder.child(copy_id(path)))
     }
 
     /// The folder `name` of our notes; `None` for a file, or if it has gone. Any other error is
     /// passed on, because a run may be using the copy.
     fn noted(&self, name: &OsStr) -> io::Result<Option<OpenDir>> {
         match self.folder.child(name) {
-            Ok(folder) => Ok(Some(folder)),
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-            Err(e) => Err(e),
+            Err(e) if is_absent(&e) => Ok(None),
+            folder => folder.map(Some),
         }
     }
 
@@ -351,16 +343,12 @@ fn open_all(folder: &OpenDir) -> io::Result<()> {
 
 /// Removing a file that is missing is a success.
 fn gone(removed: io::Result<()>) -> io::Result<()> {
-    match removed {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
+    if_there(removed).map(|_| ())
 }
 
 fn child_or_made(folder: &OpenDir, name: impl AsRef<OsStr>) -> io::Result<OpenDir> {
-    match folder.child(&name) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-        opened => return opened,
+    if let Some(child) = if_there(folder.child(&name))? {
+        return Ok(child);
     }
     match folder.make_dir(&name, Mode::RWXU) {
         // Another run has made it.
@@ -374,9 +362,8 @@ fn name(path: &AbsPath) -> &OsStr {
 }
 
 fn open_lock(folder: &OpenDir, name: &str) -> io::Result<File> {
-    match folder.open_file(name, OFlags::WRONLY) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-        opened => return opened,
+    if let Some(lock) = if_there(folder.open_file(name, OFlags::WRONLY))? {
+        return Ok(lock);
     }
     match folder.make_file(name, OFlags::WRONLY, OWNER) {
         // Another run has made it.

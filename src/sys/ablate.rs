@@ -5,8 +5,6 @@
 //! Only a build with the feature `ablate` reads the two variables. In every other build [`is_off`]
 //! is the constant `false`, [`pause`] does nothing, and the binary has neither variable's name.
 
-use crate::policy::AbsPath;
-
 macro_rules! mitigations {
     ($($variant:ident = $name:literal, $effect:literal;)+) => {
         /// The mitigations between a command and the host.
@@ -98,160 +96,130 @@ mitigations! {
     Foreground = "foreground", "A sandbox in the background cannot take the foreground of the terminal.";
 }
 
-/// The names of the mitigations that are off, with commas between them.
 #[cfg(feature = "ablate")]
-pub(crate) const VARIABLE: &str = "AGENT_SANDBOX_ABLATE";
-
-/// Whether a test switched `mitigation` off.
-#[cfg(feature = "ablate")]
-pub(crate) fn is_off(mitigation: Mitigation) -> bool {
-    switched_off().contains(&mitigation)
-}
+pub(crate) use asked::{VARIABLE, check_names, is_off, pause};
 
 #[cfg(not(feature = "ablate"))]
 pub(crate) const fn is_off(_: Mitigation) -> bool {
     false
 }
 
-/// Reads both variables now. An unknown name ends the process, so that a typo in a test does not
-/// leave the mitigation on.
-#[cfg(feature = "ablate")]
-pub(crate) fn check_names() {
-    let _ = switched_off();
-    let _ = pauses();
-}
-
-/// A point at which a test can pause agent-sandbox.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(feature = "ablate"), allow(dead_code))]
-pub(crate) enum Point<'a> {
-    /// This folder of the host is about to be listed.
-    ReadFolder(&'a AbsPath),
-    /// This step of making or removing placeholders is done.
-    Placeholders(&'static str),
-    /// The policy is compiled, the placeholders exist, and the identities of files are recorded.
-    /// Nothing that a rule names is mounted.
-    BeforeBwrap,
-    /// The guard has made and checked all mounts and waits. The supervisor has not compared the
-    /// host yet.
-    BeforeGo,
-    /// A protected file was replaced on the host, and is about to be covered again.
-    CoverAgain,
-    /// The run has ended, and nothing of its private files has reached the host.
-    BeforePrivate,
-    /// The run has ended, and its report is kept and not yet shown.
-    ReportKept,
-    /// The directories that rules ask for are about to be made.
-    BeforeCreate,
-    /// git does not accept this directory of the project's repository, which is about to be put
-    /// back.
-    PutBack(&'a str),
-}
-
-/// The pauses that a test asks for: on each line a point, a space, and a file. The points are
-/// `read-folder:PATH`, `placeholders:STEP`, `put-back:NAME`, `before-create`, `before-bwrap`,
-/// `before-go`, `cover-again`, `before-private` and `report-kept`.
-#[cfg(feature = "ablate")]
-const PAUSE: &str = "AGENT_SANDBOX_PAUSE";
-
-/// Pauses this process at `point` if a test asks for it: creates the file, and continues when the
-/// test has removed it. A process pauses only once at each point, so that a second attempt to
-/// start does not pause.
-#[cfg(feature = "ablate")]
-pub(crate) fn pause(point: Point<'_>) {
-    use std::sync::atomic::Ordering;
-    if pauses().is_empty() {
-        return;
-    }
-    let name = match point {
-        Point::ReadFolder(path) => format!("{READ_FOLDER}{path}"),
-        Point::Placeholders(step) => format!("{PLACEHOLDERS}{step}"),
-        Point::BeforeBwrap => BEFORE_BWRAP.to_owned(),
-        Point::BeforeGo => BEFORE_GO.to_owned(),
-        Point::CoverAgain => COVER_AGAIN.to_owned(),
-        Point::BeforePrivate => BEFORE_PRIVATE.to_owned(),
-        Point::ReportKept => REPORT_KEPT.to_owned(),
-        Point::BeforeCreate => BEFORE_CREATE.to_owned(),
-        Point::PutBack(name) => format!("{PUT_BACK}{name}"),
-    };
-    let Some(pause) = pauses().iter().find(|pause| pause.point == name) else { return };
-    if pause.is_over.swap(true, Ordering::Relaxed) {
-        return;
-    }
-    if let Err(e) = std::fs::File::create_new(&pause.file) {
-        eprintln!("{PAUSE}: cannot create `{}`: {e}", pause.file.display());
-        std::process::abort();
-    }
-    while pause.file.exists() {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-}
-
 #[cfg(not(feature = "ablate"))]
-pub(crate) const fn pause(_: Point<'_>) {}
+pub(crate) fn pause(_: impl std::fmt::Display) {}
 
+/// What a test asks for.
 #[cfg(feature = "ablate")]
-const READ_FOLDER: &str = "read-folder:";
-#[cfg(feature = "ablate")]
-const PLACEHOLDERS: &str = "placeholders:";
-#[cfg(feature = "ablate")]
-const BEFORE_BWRAP: &str = "before-bwrap";
-#[cfg(feature = "ablate")]
-const BEFORE_GO: &str = "before-go";
-#[cfg(feature = "ablate")]
-const COVER_AGAIN: &str = "cover-again";
-#[cfg(feature = "ablate")]
-const BEFORE_PRIVATE: &str = "before-private";
-#[cfg(feature = "ablate")]
-const REPORT_KEPT: &str = "report-kept";
-#[cfg(feature = "ablate")]
-const BEFORE_CREATE: &str = "before-create";
-#[cfg(feature = "ablate")]
-const PUT_BACK: &str = "put-back:";
-
-#[cfg(feature = "ablate")]
-struct Pause {
-    point: String,
-    file: std::path::PathBuf,
-    is_over: std::sync::atomic::AtomicBool,
-}
-
-#[cfg(feature = "ablate")]
-fn pauses() -> &'static [Pause] {
+mod asked {
+    use std::fmt::Display;
+    use std::path::PathBuf;
     use std::sync::OnceLock;
-    static PAUSES: OnceLock<Vec<Pause>> = OnceLock::new();
-    PAUSES.get_or_init(|| {
-        let text = std::env::var(PAUSE).unwrap_or_default();
-        let has_prefix =
-            |point: &str| [READ_FOLDER, PLACEHOLDERS, PUT_BACK].iter().any(|prefix| point.starts_with(prefix));
-        let whole = [BEFORE_BWRAP, BEFORE_GO, COVER_AGAIN, BEFORE_PRIVATE, REPORT_KEPT, BEFORE_CREATE];
-        let is_known = |point: &str| has_prefix(point) || whole.contains(&point);
-        let read = |line: &str| {
-            let Some((point, file)) = line.split_once(' ').filter(|(point, _)| is_known(point)) else {
-                eprintln!("{PAUSE}: no pause is written like `{line}`");
-                std::process::abort();
-            };
-            Pause { point: point.to_owned(), file: file.into(), is_over: false.into() }
-        };
-        text.lines().map(read).collect()
-    })
-}
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+    use std::{env, fs, process, thread};
 
-#[cfg(feature = "ablate")]
-fn switched_off() -> &'static [Mitigation] {
-    use std::sync::OnceLock;
-    static OFF: OnceLock<Vec<Mitigation>> = OnceLock::new();
-    OFF.get_or_init(|| {
-        let names = std::env::var(VARIABLE).unwrap_or_default();
-        let known = |name: &str| Mitigation::ALL.iter().find(|(known, _)| *known == name).map(|(_, found)| *found);
-        let mut off = Vec::new();
-        for name in names.split(',').filter(|name| !name.is_empty()) {
-            let Some(mitigation) = known(name) else {
-                eprintln!("{VARIABLE}: there is no mitigation called `{name}`");
-                std::process::abort();
-            };
-            off.push(mitigation);
+    use super::Mitigation;
+
+    /// The names of the mitigations that are off, with commas between them.
+    pub(crate) const VARIABLE: &str = "AGENT_SANDBOX_ABLATE";
+
+    /// The pauses: on each line a point, a space, and a file.
+    const PAUSE: &str = "AGENT_SANDBOX_PAUSE";
+
+    /// The points at which a test can pause agent-sandbox. After `:` a point has a name of its own.
+    const POINTS: [&str; 9] = [
+        // This folder of the host is about to be listed.
+        "read-folder:",
+        // This step of making or removing placeholders is done.
+        "placeholders:",
+        // The directories that rules ask for are about to be made.
+        "before-create",
+        // The policy is compiled, the placeholders exist, and the identities of files are recorded.
+        // Nothing that a rule names is mounted.
+        "before-bwrap",
+        // The guard has made and checked all mounts and waits. The supervisor has not compared the
+        // host yet.
+        "before-go",
+        // A protected file was replaced on the host, and is about to be covered again.
+        "cover-again",
+        // git does not accept this directory of the project's repository, which is about to be put
+        // back.
+        "put-back:",
+        // The run has ended, and nothing of its private files has reached the host.
+        "before-private",
+        // The run has ended, and its report is kept and not yet shown.
+        "report-kept",
+    ];
+
+    /// Whether a test switched `mitigation` off.
+    pub(crate) fn is_off(mitigation: Mitigation) -> bool {
+        switched_off().contains(&mitigation)
+    }
+
+    /// Reads both variables now. An unknown name ends the process, so that a typo in a test does
+    /// not leave the mitigation on.
+    pub(crate) fn check_names() {
+        let _ = switched_off();
+        let _ = pauses();
+    }
+
+    /// Pauses this process at `point` if a test asks for it: creates the file, and continues when
+    /// the test has removed it. A process pauses only once at each point, so that a second attempt
+    /// to start does not pause.
+    pub(crate) fn pause(point: impl Display) {
+        if pauses().is_empty() {
+            return;
         }
-        off
-    })
+        let point = point.to_string();
+        if !is_known(&point) {
+            end(&format!("{PAUSE}: `{point}` is not in the list of points"));
+        }
+        let Some(pause) = pauses().iter().find(|pause| pause.point == point) else { return };
+        if pause.is_over.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        if let Err(e) = fs::File::create_new(&pause.file) {
+            end(&format!("{PAUSE}: cannot create `{}`: {e}", pause.file.display()));
+        }
+        while pause.file.exists() {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn is_known(point: &str) -> bool {
+        POINTS.iter().any(|known| point == *known || known.ends_with(':') && point.starts_with(known))
+    }
+
+    struct Pause {
+        point: String,
+        file: PathBuf,
+        is_over: AtomicBool,
+    }
+
+    fn pauses() -> &'static [Pause] {
+        static PAUSES: OnceLock<Vec<Pause>> = OnceLock::new();
+        PAUSES.get_or_init(|| {
+            let read = |line: &str| match line.split_once(' ').filter(|(point, _)| is_known(point)) {
+                Some((point, file)) => Pause { point: point.to_owned(), file: file.into(), is_over: false.into() },
+                None => end(&format!("{PAUSE}: no pause is written like `{line}`")),
+            };
+            env::var(PAUSE).unwrap_or_default().lines().map(read).collect()
+        })
+    }
+
+    fn switched_off() -> &'static [Mitigation] {
+        static OFF: OnceLock<Vec<Mitigation>> = OnceLock::new();
+        OFF.get_or_init(|| {
+            let names = env::var(VARIABLE).unwrap_or_default();
+            let known = |name: &str| match Mitigation::ALL.iter().find(|(known, _)| *known == name) {
+                Some((_, mitigation)) => *mitigation,
+                None => end(&format!("{VARIABLE}: there is no mitigation called `{name}`")),
+            };
+            names.split(',').filter(|name| !name.is_empty()).map(known).collect()
+        })
+    }
+
+    fn end(why: &str) -> ! {
+        eprintln!("{why}");
+        process::abort()
+    }
 }

@@ -3,14 +3,15 @@
 
 use std::fs;
 use std::io::{self, Read, Seek, Write};
-use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::OnceLock;
 
 use command_fds::{CommandFdExt, FdMapping};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
-use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::io::{Errno, FdFlags, fcntl_setfd, retry_on_intr, write};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::sys::ablate::{self, Mitigation};
@@ -89,6 +90,21 @@ pub(crate) fn restore_file_limit() -> io::Result<()> {
 pub(crate) fn keep_file_limit(bwrap: &mut Command) {
     // SAFETY: the closure makes one system call and allocates nothing.
     unsafe { bwrap.pre_exec(restore_file_limit) };
+}
+
+/// Writes all of `bytes`, even to a stream that somebody has made non-blocking.
+pub(crate) fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match retry_on_intr(|| write(&to, bytes)) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(length) => bytes = &bytes[length..],
+            Err(Errno::AGAIN) => {
+                retry_on_intr(|| poll(&mut [PollFd::new(&to, PollFlags::OUT)], None::<&Timespec>))?;
+            }
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(())
 }
 
 const SEALS: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);

@@ -5,7 +5,7 @@
 //! directory on the way. The child executes no program, is in no process namespace of the sandbox,
 //! and cannot be traced.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -25,14 +25,14 @@ use crate::policy::places;
 const CLOSED: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
 
 /// The mount that covers a file again.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Cover<'l> {
+#[derive(Debug)]
+pub(crate) enum Cover {
     /// A file that cannot be opened.
     Mask,
     /// The file itself, read-only.
     ReadOnly,
     /// The symlink that the guard has made at this path.
-    Link(&'l CStr),
+    Link(CString),
 }
 
 /// The result of [`Namespaces::cover`].
@@ -51,7 +51,7 @@ impl Namespaces {
     /// Covers the entry `name` of `directory`, which [`Namespaces::open_directory`] has opened,
     /// unless a mount covers it already.
     #[allow(unsafe_code)]
-    pub(crate) fn cover(&self, directory: BorrowedFd, name: &CStr, cover: Cover) -> io::Result<Covered> {
+    pub(crate) fn cover(&self, directory: BorrowedFd, name: &CStr, cover: &Cover) -> io::Result<Covered> {
         let (answer, told) = io::pipe()?;
         let work = || {
             self.enter_from_outside()?;
@@ -70,7 +70,7 @@ impl Namespaces {
 }
 
 /// Covers an entry in the sandbox that this process has entered. Allocates nothing.
-fn cover_inside(directory: BorrowedFd, name: &CStr, cover: Cover) -> io::Result<Covered> {
+fn cover_inside(directory: BorrowedFd, name: &CStr, cover: &Cover) -> io::Result<Covered> {
     let file = openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let found = statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::TYPE)?;
     if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::compile::layers::Layers;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::host::Host;
 use crate::host::state_dir::{StateFiles, must_be_elsewhere, unfit};
+use crate::host::{Host, if_there};
 use crate::policy::{AbsPath, sha256};
 use crate::sys::ablate::{self, Mitigation};
 
@@ -64,11 +64,7 @@ pub fn record(host: &Host, layers: &Layers, widening: &Widening) -> Result<AbsPa
 /// The record for `file`, if there is one. An error means that the record cannot be trusted.
 pub(super) fn read(host: &Host, layers: &Layers, file: &AbsPath) -> io::Result<Option<ConsentRecord>> {
     let name = name_of(file);
-    let content = match KIND.read(host, &layers.state, &name) {
-        Ok(content) => content,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(e),
-    };
+    let Some(content) = if_there(KIND.read(host, &layers.state, &name))? else { return Ok(None) };
     must_be_elsewhere(&layers.state, &layers.project.outermost)?;
     understood(&content, OsStr::new(&name)).map(Some)
 }
@@ -93,12 +89,11 @@ pub fn records(host: &Host, state: &AbsPath) -> io::Result<Vec<(AbsPath, io::Res
 /// none.
 pub fn revoke(host: &Host, state: &AbsPath, file: &AbsPath) -> Result<Option<AbsPath>, Diagnostic> {
     let at = place(state, file);
-    match KIND.remove(host, state, &name_of(file)) {
-        Ok(()) => Ok(Some(at)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(Diagnostic::new(Code::TrustFailed, format!("cannot remove `{at}`: {}", reason(&e)))
-            .help(format!("`{state}` must be a folder that you own and that no other user can write"))),
-    }
+    let removed = if_there(KIND.remove(host, state, &name_of(file))).map_err(|e| {
+        Diagnostic::new(Code::TrustFailed, format!("cannot remove `{at}`: {}", reason(&e)))
+            .help(format!("`{state}` must be a folder that you own and that no other user can write"))
+    })?;
+    Ok(removed.map(|()| at))
 }
 
 /// Ends the consent to `file`, which is gone: a command could write it again. A record that cannot

@@ -32,7 +32,7 @@ use super::rule_json::{RuleJson, decided};
 pub use durability::{Durability, WhenReplaced};
 pub use limit::{LimitExplanation, ReplacedLimit, limits};
 pub use losers::{Loser, LoserReason};
-pub use variable::{NamedByPreset, VariableExplanation, VariableFate, variable};
+pub use variable::{NamedByPreset, VariableExplanation, variable};
 
 /// The answer to `agent-sandbox explain PATH…`, `--env NAME` and `--limits`.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]

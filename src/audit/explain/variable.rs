@@ -18,7 +18,7 @@ use crate::policy::{Origin, Word};
 #[serde(rename_all = "kebab-case")]
 pub struct VariableExplanation {
     pub name: Word,
-    pub fate: VariableFate,
+    pub fate: Fate,
     /// Whether the caller has it. If not, `fate` says whether the command would get it.
     pub caller_has_it: bool,
     /// The entry or default that decides the fate.
@@ -27,17 +27,6 @@ pub struct VariableExplanation {
     /// The entry of a preset that names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<NamedByPreset>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum VariableFate {
-    /// The command gets the caller's value.
-    Passed,
-    /// The command does not get it.
-    Unset,
-    /// The command gets a value of the policy.
-    Set,
 }
 
 /// The entry of a built-in preset that names a variable, and the source that supports the entry.
@@ -59,14 +48,9 @@ pub fn variable(session: &Session, compiled: &Compiled, name: &OsStr) -> Variabl
     let outcome = mark.or_else(|| of(&compiled.environment)).or_else(|| of(&with_variable(session, compiled, name)));
     let inherit = &compiled.policy.inherit;
     let outcome = outcome.unwrap_or(VariableOutcome { fate: Fate::Dropped, because: inherit.origin.clone() });
-    let fate = match outcome.fate {
-        Fate::Passed => VariableFate::Passed,
-        Fate::Dropped => VariableFate::Unset,
-        Fate::Set => VariableFate::Set,
-    };
     VariableExplanation {
         name: Word(name.to_owned()),
-        fate,
+        fate: outcome.fate,
         caller_has_it: session.env.contains_key(name),
         preset: named_by_preset(compiled, name, &outcome),
         origin: outcome.because,

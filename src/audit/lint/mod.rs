@@ -12,6 +12,8 @@ pub(super) mod secrets;
 mod spelling;
 pub(super) mod visible;
 
+pub use rules::{idle_rules, report_idle};
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -125,18 +127,6 @@ impl Lint {
             is_partial: self.is_partial,
         }
     }
-}
-
-/// Counts the rules in files and flags that apply to nothing here.
-pub fn idle_rules(compiled: &Compiled) -> usize {
-    rules::idle(compiled)
-}
-
-/// Reports flags that protect or open nothing, paths of the project's file that look misspelled,
-/// and hidden tracked files, at which git commands fail.
-pub fn report_idle(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
-    rules::report_idle(host, compiled, said);
-    visible::report_tracked(compiled, said);
 }
 
 /// Names of folders with third-party code, which `@secrets` does not enter.

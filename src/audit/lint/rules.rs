@@ -16,6 +16,7 @@ use crate::policy::{AbsPath, Access, Exactness, IfMissing, LayerKind, Origin, Ru
 use super::LintFinding;
 use super::rule_index::{self, RuleIndex};
 use super::spelling::Spelling;
+use super::visible;
 
 /// Number of paths that a finding names.
 const MOST_NAMED: usize = 3;
@@ -42,14 +43,14 @@ pub(super) fn findings(host: &Host, compiled: &Compiled, findings: &mut Vec<Lint
 }
 
 /// Counts the rules in files and flags that apply to nothing here.
-pub(super) fn idle(compiled: &Compiled) -> usize {
+pub fn idle_rules(compiled: &Compiled) -> usize {
     let index = RuleIndex::of(compiled);
     written(compiled).filter(|rule| index.is_idle(rule)).count()
 }
 
-/// Reports flags that protect or open nothing, and paths of the project's file that look
-/// misspelled. Skips a rule that `said` already mentions.
-pub(super) fn report_idle(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
+/// Reports flags that protect or open nothing, paths of the project's file that look misspelled,
+/// and hidden tracked files, at which git commands fail. Skips a rule that `said` already mentions.
+pub fn report_idle(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
     let mut known: HashSet<Origin> = said.iter().filter_map(|said| said.origin.clone()).collect();
     let mut rules = Rules { host, index: RuleIndex::of(compiled), spelling: Spelling::new(host) };
     for rule in written(compiled) {
@@ -64,6 +65,7 @@ pub(super) fn report_idle(host: &Host, compiled: &Compiled, said: &mut Diagnosti
         known.extend(found.is_some().then(|| rule.origin.clone()));
         said.extend(found);
     }
+    visible::report_tracked(compiled, said);
 }
 
 /// A user's or machine's file serves many projects, so not every rule in it applies in each.

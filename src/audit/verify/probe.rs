@@ -126,6 +126,8 @@ pub fn answer(questions: &Questions, on_host: bool) -> io::Result<ProbeAnswers> 
     let workshop = workshop.and_then(|place| work_in(place.as_path()).err()).map(|e| e.to_string());
     let address = SocketAddr::from_abstract_name(&questions.socket);
     let connected = address.and_then(|address| UnixStream::connect_addr(&address));
+    let detach = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
+    let unmounted = |point: &AbsPath| unmount(point.as_path(), detach).err().map_or(0, Errno::raw_os_error);
     let process = ProbeProcess {
         status: status()?,
         namespaces: namespaces()?,
@@ -139,7 +141,7 @@ pub fn answer(questions: &Questions, on_host: bool) -> io::Result<ProbeAnswers> 
         limits: limits(),
         // These two come last, because their success changes the process.
         user_namespace: if on_host { 0 } else { make_user_namespace() },
-        unmounts: if on_host { Vec::new() } else { questions.mounts.iter().map(unmounted).collect() },
+        unmounts: questions.mounts.iter().filter(|_| !on_host).map(unmounted).collect(),
     };
     Ok(ProbeAnswers { answers, process })
 }
@@ -245,10 +247,6 @@ fn make_user_namespace() -> i32 {
     let before = current();
     let entered = errno(crate::sys::namespaces::enter());
     if current() == before { entered } else { 0 }
-}
-
-fn unmounted(point: &AbsPath) -> i32 {
-    unmount(point.as_path(), UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).err().map_or(0, Errno::raw_os_error)
 }
 
 fn limits() -> ProbedLimits {

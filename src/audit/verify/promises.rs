@@ -186,7 +186,8 @@ impl PromiseList<'_> {
                 self.promise(claim, ProbeOperation::Move, Refused, STAYS);
             }
         }
-        for planned in compiled.plan.mounts.iter().filter(|planned| is_of_sandbox(&planned.purpose)) {
+        let is_of_sandbox = |planned: &&PlannedMount| matches!(planned.purpose, Purpose::Base | Purpose::Own);
+        for planned in compiled.plan.mounts.iter().filter(is_of_sandbox) {
             let claim = &Claim::of(&planned.path, &planned.because, None);
             let own = &Claim { is_own: true, ..claim.clone() };
             match &planned.mount {
@@ -222,10 +223,6 @@ impl PromiseList<'_> {
             }
         }
     }
-}
-
-fn is_of_sandbox(purpose: &Purpose) -> bool {
-    matches!(purpose, Purpose::Base | Purpose::Own)
 }
 
 /// `None` where the model has no answer: a link of the sandbox's own.

@@ -12,6 +12,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::compile::layers::{Layer, Layers};
 use crate::compile::plan::{Plan, View};
 use crate::compile::policy::Policy;
@@ -20,10 +23,7 @@ use crate::compile::presets::data::VariableEffect;
 use crate::compile::resolve::{NamePattern, PresetVariable};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::session::Session;
-use crate::policy::origin::{Origin, Sourced};
-use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::places;
-use crate::policy::rule::LayerKind;
+use crate::policy::{AbsPath, LayerKind, Origin, Sourced, escape_for_display, places};
 use crate::sys::ablate::{self, Mitigation};
 
 use defaults::When;
@@ -47,12 +47,15 @@ pub struct VariableOutcome {
     pub because: Origin,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename = "VariableFate", rename_all = "kebab-case")]
 pub enum Fate {
-    /// The variable keeps the caller's value.
+    /// The command gets the caller's value.
     Passed,
+    /// The command does not get it.
+    #[serde(rename = "unset")]
     Dropped,
-    /// The policy gives the variable its value.
+    /// The command gets a value of the policy.
     Set,
 }
 
@@ -136,14 +139,6 @@ pub fn filter(
         environment.adjust("TMPDIR", &tmp, "TMPDIR is not writable inside");
     }
     environment
-}
-
-/// Whether [`filter`] has the same result for two plans, with the same session, files and policy.
-pub(crate) fn is_same(session: &Session, one: &Plan, other: &Plan) -> bool {
-    let is_same_at = |path: &AbsPath| exists_writable(one, path) == exists_writable(other, path);
-    one.variables == other.variables
-        && is_same_at(&places::at(places::TMP))
-        && session.path_var("TMPDIR").is_none_or(|path| is_same_at(&path))
 }
 
 /// Whether `directory` exists inside and is writable. In a private `/tmp`, only `/tmp` itself
@@ -295,7 +290,7 @@ fn patterns(names: &[Sourced<String>], diagnostics: &mut Diagnostics) -> Vec<(Na
 }
 
 fn built_in_pattern(text: &'static str) -> Option<NamePattern> {
-    NamePattern::built_in(text).ok()
+    NamePattern::parse(OsStr::new(text)).ok()
 }
 
 /// The reason why `set` cannot take this name.

@@ -399,7 +399,11 @@ fn command_line(request: &Request, cwd: &AbsPath, diagnostics: &mut Diagnostics)
     config.filesystem.ro = flag_entries("--ro", &request.ro);
     config.filesystem.rw = flag_entries("--rw", &request.rw);
     config.filesystem.exclude = flag_entries("--exclude", &request.exclude);
-    config.inject = request.inject.iter().zip(request.injections()).map(flag_injection).collect();
+    let injection = |((from, to), value): (&(OsString, OsString), OsString)| {
+        let origin = Origin::Flag { flag: "--inject", value };
+        InjectEntry { from: Some(from.clone()), text: None, to: to.clone(), from_origin: origin.clone(), origin }
+    };
+    config.inject = request.inject.iter().zip(request.injections()).map(injection).collect();
     let preset = |written: &OsString| Sourced {
         value: preset_reference(written),
         origin: Origin::Flag { flag: "--preset", value: written.clone() },
@@ -424,11 +428,6 @@ fn command_line(request: &Request, cwd: &AbsPath, diagnostics: &mut Diagnostics)
 
 fn flag_entries(flag: &'static str, values: &[OsString]) -> Vec<Entry> {
     values.iter().map(|value| Entry::new(value.clone(), Origin::Flag { flag, value: value.clone() })).collect()
-}
-
-fn flag_injection(((from, to), value): (&(OsString, OsString), OsString)) -> InjectEntry {
-    let origin = Origin::Flag { flag: "--inject", value };
-    InjectEntry { from: Some(from.clone()), text: None, to: to.clone(), from_origin: origin.clone(), origin }
 }
 
 fn flag_setting<T>(flag: &'static str, value: T, written: String) -> Sourced<T> {

@@ -3,8 +3,6 @@
 
 pub mod programs;
 
-use std::sync::Arc;
-
 use crate::compile::config::{BaseTree, Home};
 use crate::compile::layers::Project;
 use crate::compile::policy::Setting;
@@ -79,12 +77,12 @@ fn programs<'a>(homes: &'a [&AbsPath], session: &'a Session) -> impl Iterator<It
 
 /// The rule that puts an empty folder in the place of the host's.
 fn own_place(path: AbsPath, origin: &Origin) -> Rule {
-    let refinements = Refinements { mask: Mask::OwnPlace, ..Refinements::default() };
-    Rule { refinements: Arc::new(refinements), ..Rule::exact(Access::Exclude, path, LayerKind::Base, origin.clone()) }
+    let refinements = Refinements { mask: Mask::OwnPlace, ..Refinements::NONE };
+    Rule { refinements, ..Rule::exact(Access::Exclude, path, LayerKind::Base, origin.clone()) }
 }
 
 /// The rule that shows a path of the host in a place of the sandbox's own, and nowhere else.
 fn shown(path: AbsPath, origin: Origin) -> Rule {
-    let refinements = Refinements { only_shows: true, ..Refinements::default() };
-    Rule { refinements: Arc::new(refinements), ..Rule::exact(Access::Ro, path, LayerKind::Base, origin) }
+    let refinements = Refinements { only_shows: true, ..Refinements::NONE };
+    Rule { refinements, ..Rule::exact(Access::Ro, path, LayerKind::Base, origin) }
 }

@@ -13,10 +13,10 @@ use crate::compile::config::PresetDefinition;
 use crate::compile::layers::{Layer, Layers, Project};
 use crate::compile::policy::{InjectedContent, Injection, forbidding, rules_of};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
-use crate::policy::{AbsPath, LayerKind, Mask, Origin, Refinements, Rule};
+use crate::policy::{AbsPath, LayerKind, Origin, Rule};
 use crate::sys::ablate::{self, Mitigation};
 
-use data::{BuiltinPreset, PresetEntry, RelativeTo};
+use data::{BuiltinPreset, RelativeTo};
 
 /// The presets that are on.
 pub(super) struct Expanded {
@@ -233,66 +233,10 @@ fn is_switched_off(preset: &str) -> bool {
     }
 }
 
-fn builtin_rules(preset: &BuiltinPreset, project: &Project) -> Vec<Rule> {
+fn builtin_rules(preset: &'static BuiltinPreset, project: &Project) -> Vec<Rule> {
     let base = match preset.relative_to {
         RelativeTo::Project => &project.root,
         RelativeTo::OutermostRepository => &project.outermost,
     };
-    let of_all = Refinements {
-        skip_directories: preset.skip_directories,
-        skip_beside: preset.skip_beside,
-        leave_tracked: preset.leave_tracked,
-        ..Refinements::default()
-    };
-    let shared = Arc::new(of_all.clone());
-    let mut rules = Vec::new();
-    for entry in preset.entries() {
-        let refinements = match is_refined(entry) {
-            false => Arc::clone(&shared),
-            true => Arc::new(refined(entry, of_all.clone())),
-        };
-        variables::add_rules(preset.name, entry, base, &refinements, project, &mut rules);
-    }
-    rules
-}
-
-/// Whether the entry has refinements that apply to it alone.
-fn is_refined(entry: &PresetEntry) -> bool {
-    let PresetEntry {
-        access: _,
-        path: _,
-        if_missing: _,
-        except,
-        mask,
-        with_links,
-        needs_parent,
-        only_missing: _,
-        in_use,
-        moved_aside,
-        create_for,
-        content,
-        second_place,
-        second_place_var,
-        private: _,
-    } = entry;
-    let has_texts = [except, in_use].iter().any(|texts| !texts.is_empty());
-    let has_text = [create_for, content, second_place, second_place_var].iter().any(|text| text.is_some());
-    has_texts || has_text || *mask != Mask::Denied || *with_links || *needs_parent || *moved_aside
-}
-
-fn refined(entry: &PresetEntry, of_all: Refinements) -> Refinements {
-    Refinements {
-        except: entry.except.iter().map(Into::into).collect(),
-        mask: entry.mask,
-        with_links: entry.with_links,
-        needs_parent: entry.needs_parent,
-        only_missing: entry.only_missing,
-        in_use: entry.in_use,
-        moved_aside: entry.moved_aside,
-        create_for: entry.create_for,
-        content: entry.content,
-        second_place: entry.second_place,
-        second_place_var: entry.second_place_var,
-        ..of_all
-    }
+    preset.entries().flat_map(|entry| variables::rules(preset, entry, base, project)).collect()
 }

@@ -1,13 +1,11 @@
 //! Programs that the settings of agents on the host name (SPEC P18). The folder of an agent is
 //! writable, and so would be the script of a hook or a status line in it.
 
-use std::collections::BTreeSet;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use serde::Deserializer;
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::host::Host;
 use crate::host::commands::{self, CommandSearch, distinct, words_of};
@@ -64,9 +62,8 @@ fn parsed(file: &AgentFile, text: &[u8]) -> Option<Value> {
         FileUse::Mixed { keys } => {
             let patterns = keys.iter().filter(|key| key.names_programs).map(|key| key.key.split('.').collect());
             let patterns: Vec<Vec<&str>> = patterns.collect();
-            let selected = Selected(patterns.iter().map(Vec::as_slice).collect());
-            // Settings that the agent cannot read name nothing.
-            Some(selected.deserialize(&mut serde_json::Deserializer::from_slice(text)).unwrap_or(Value::Null))
+            let patterns: Vec<&[&str]> = patterns.iter().map(Vec::as_slice).collect();
+            Some(selected(&String::from_utf8_lossy(text), &patterns))
         }
         FileUse::ReadOnly { except } => {
             let mut value: Value = match file.path.rsplit_once('.') {
@@ -120,70 +117,21 @@ fn without_outputs(command: &str) -> String {
     kept + rest
 }
 
-/// Reads only the values at the patterns (`projects.*.hooks`), and skips everything else.
-struct Selected<'p>(Vec<&'p [&'p str]>);
-
-impl<'de> DeserializeSeed<'de> for Selected<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<Value, D::Error> {
-        if self.0.iter().any(|pattern| pattern.is_empty()) {
-            return serde::Deserialize::deserialize(input);
-        }
-        input.deserialize_any(self)
+/// The values at the patterns (`projects.*.hooks`). Everything else is skipped, and settings that
+/// the agent cannot read name nothing.
+fn selected(text: &str, patterns: &[&[&str]]) -> Value {
+    if patterns.iter().any(|pattern| pattern.is_empty()) {
+        return serde_json::from_str(text).unwrap_or_default();
     }
-}
-
-impl<'de> Visitor<'de> for Selected<'_> {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let mut found = Map::new();
-        while let Some(key) = members.next_key::<String>()? {
-            let inner = self.0.iter().filter_map(|pattern| pattern.split_first());
-            let inner: Vec<_> = inner.filter(|(first, _)| [&"*", &key.as_str()].contains(first)).collect();
-            if inner.is_empty() {
-                members.next_value::<IgnoredAny>()?;
-            } else {
-                let inner = Selected(inner.into_iter().map(|(_, rest)| rest).collect());
-                found.insert(key, members.next_value_seed(inner)?);
-            }
-        }
-        Ok(found.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<BTreeMap<String, &RawValue>>();
+    let members = values.next().and_then(Result::ok).unwrap_or_default();
+    let members = members.into_iter().filter_map(|(key, value)| {
+        let inner = patterns.iter().filter_map(|pattern| pattern.split_first());
+        let inner = inner.filter(|(first, _)| [&"*", &key.as_str()].contains(first)).map(|(_, rest)| rest);
+        let inner: Vec<&[&str]> = inner.collect();
+        (!inner.is_empty()).then(|| (key, selected(value.get(), &inner)))
+    });
+    members.collect()
 }
 
 #[cfg(test)]

@@ -2,97 +2,78 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::sync::Arc;
 
 use crate::compile::layers::Project;
 use crate::host::git::nested::{DotGit, FoundBy, MOST_PROTECTED, can_be_mounted};
 use crate::host::git::{Nested, NestedRepositories, Repository};
 use crate::policy::{AbsPath, Access, LayerKind, Origin, Refinements, Rule};
-
 use crate::sys::ablate::{self, Mitigation};
 
-use super::data::PresetEntry;
+use super::data::{BuiltinPreset, PresetEntry};
 
-/// Adds the rules of one entry of a built-in preset: one rule, several rules, or none if the entry
-/// needs a repository and there is no repository.
-pub(super) fn add_rules(
-    preset: &'static str,
+/// The rules of one entry of a built-in preset: one rule, several rules, or none if the entry needs
+/// a repository and there is no repository.
+pub(super) fn rules(
+    preset: &BuiltinPreset,
     entry: &'static PresetEntry,
     base: &AbsPath,
-    refinements: &Arc<Refinements>,
     project: &Project,
-    rules: &mut Vec<Rule>,
-) {
-    let access = entry.access;
-    let rule = |base: &AbsPath, text: OsString, refinements: Arc<Refinements>| Rule {
+) -> Vec<Rule> {
+    let refinements = Refinements {
+        skip_directories: preset.skip_directories,
+        skip_beside: preset.skip_beside,
+        leave_tracked: preset.leave_tracked,
+        ..entry.refinements
+    };
+    let origin = Origin::Preset { name: preset.name, path: entry.path };
+    let rule = |base: &AbsPath, text: &str| Rule {
         if_missing: entry.if_missing,
         private: entry.private,
         refinements,
-        ..Rule::written(
-            access,
-            text,
-            base.clone(),
-            LayerKind::Preset,
-            Origin::Preset { name: preset, path: entry.path },
-        )
+        ..Rule::written(entry.access, text.into(), base.clone(), LayerKind::Preset, origin.clone())
     };
-    if !entry.path.starts_with('$') {
-        rules.push(rule(base, entry.path.into(), Arc::clone(refinements)));
-        return;
-    }
-    let refinements = Arc::clone(refinements);
+    // For a path that a command may have chosen.
+    let tightening = |base: &AbsPath, text: &str| Rule {
+        refinements: Refinements { only_tightens: true, ..refinements },
+        ..rule(base, text)
+    };
     // A path in the project is already as writable as the project. An exact `rw` rule for it would
     // beat a glob with which a user made it read-only.
     let is_in_crowd = |place: &AbsPath| project.git_nested.crowded.keys().any(|folder| place.is_within(folder));
-    let redundant = |place: &AbsPath| access == Access::Rw && place.is_within(&project.root) && !is_in_crowd(place);
+    let redundant =
+        |place: &AbsPath| entry.access == Access::Rw && place.is_within(&project.root) && !is_in_crowd(place);
     // Only for paths in the project: elsewhere the host is read-only, and a rule would show hidden
     // paths.
     let in_project = |paths: &BTreeSet<AbsPath>, text: &str| {
-        let paths = paths.iter().filter(|path| path.is_below(&project.root));
-        paths.map(|path| rule(path, text.into(), tightening(&refinements))).collect()
+        paths.iter().filter(|path| path.is_below(&project.root)).map(|path| tightening(path, text)).collect()
     };
     let (name, rest) = entry.path.split_once('/').unwrap_or((entry.path, "."));
-    rules.extend(match (name, &project.repository) {
+    match (name, &project.repository) {
         // In an ordinary repository both variables name one directory, which gets the rules of
         // `$GIT_COMMON_DIR`.
         ("$GIT_DIR", Some(Repository { git_dir, common_dir, .. })) if git_dir == common_dir => Vec::new(),
         ("$GIT_DIR", Some(repository)) if redundant(&repository.git_dir) => Vec::new(),
         ("$GIT_COMMON_DIR", Some(repository)) if redundant(&repository.common_dir) => Vec::new(),
         // The folder goes into `base`, not into the text, where a `[` in its name would be a glob.
-        ("$GIT_DIR", Some(repository)) => vec![rule(&repository.git_dir, rest.into(), refinements.clone())],
-        ("$GIT_COMMON_DIR", Some(repository)) => vec![rule(&repository.common_dir, rest.into(), refinements.clone())],
-        ("$GIT_OTHER_REFS", Some(repository)) => other_refs(repository)
-            .into_iter()
-            .map(|(folder, except)| {
-                rule(&folder, "*".into(), Arc::new(Refinements { except, ..Refinements::clone(&refinements) }))
-            })
-            .collect(),
-        ("$GIT_DIR" | "$GIT_COMMON_DIR" | "$GIT_OTHER_REFS", None) => Vec::new(),
-        ("$GIT_POINTER", _) => {
-            project.git_pointer.iter().map(|file| rule(file, ".".into(), refinements.clone())).collect()
+        ("$GIT_DIR", Some(repository)) => vec![rule(&repository.git_dir, rest)],
+        ("$GIT_COMMON_DIR", Some(repository)) => vec![rule(&repository.common_dir, rest)],
+        ("$GIT_OTHER_REFS", Some(repository)) => {
+            other_refs(repository).into_iter().map(|(folder, except)| Rule { except, ..rule(&folder, "*") }).collect()
         }
+        ("$GIT_DIR" | "$GIT_COMMON_DIR" | "$GIT_OTHER_REFS", None) => Vec::new(),
+        ("$GIT_POINTER", _) => project.git_pointer.iter().map(|file| rule(file, ".")).collect(),
         ("$GIT_NAMED_HOOKS", _) => in_project(&project.git_named.hooks, "./"),
         ("$GIT_INCLUDED", _) => in_project(&project.git_named.included, "."),
         ("$GIT_NAMED_PROGRAMS", _) => in_project(&project.git_named.programs, "."),
         // `agent_programs` has only files in the home or the project. Elsewhere the host is
         // read-only.
-        ("$AGENT_PROGRAMS", _) => {
-            project.agent_programs.iter().map(|path| rule(path, ".".into(), tightening(&refinements))).collect()
+        ("$AGENT_PROGRAMS", _) => project.agent_programs.iter().map(|path| tightening(path, ".")).collect(),
+        ("$GIT_CROWDED", _) => project.git_nested.crowded.keys().map(|folder| rule(folder, "./")).collect(),
+        ("$GIT_NESTED" | "$GIT_KEPT_WITHIN" | "$GIT_NESTED_POINTER", _) => {
+            nested(name, project).iter().map(|folder| tightening(folder, rest)).collect()
         }
-        ("$GIT_CROWDED", _) => {
-            project.git_nested.crowded.keys().map(|folder| rule(folder, "./".into(), refinements.clone())).collect()
-        }
-        ("$GIT_NESTED" | "$GIT_KEPT_WITHIN" | "$GIT_NESTED_POINTER", _) => nested(name, project)
-            .into_iter()
-            .map(|folder| rule(&folder, rest.into(), tightening(&refinements)))
-            .collect(),
-        _ => vec![rule(base, entry.path.into(), refinements.clone())],
-    });
-}
-
-/// The refinements for a path that a command may have chosen.
-fn tightening(refinements: &Refinements) -> Arc<Refinements> {
-    Arc::new(Refinements { only_tightens: true, ..refinements.clone() })
+        _ => vec![rule(base, entry.path)],
+    }
 }
 
 /// The git directories of nested repositories, or the files that lead there, in writable places.
@@ -121,16 +102,13 @@ fn nested(name: &str, project: &Project) -> BTreeSet<AbsPath> {
 /// All refs but the current branch, as folders. Each has the one name in it that stays writable.
 ///
 /// The folders on the way must stay writable: git replaces a ref by renaming `NAME.lock` beside it.
-fn other_refs(repository: &Repository) -> Vec<(AbsPath, Vec<OsString>)> {
+fn other_refs(repository: &Repository) -> Vec<(AbsPath, Option<OsString>)> {
     let mut folder = repository.common_dir.child("refs");
+    let Some(branch) = &repository.current_branch else { return vec![(folder, None)] };
     let mut folders = Vec::new();
-    if let Some(branch) = &repository.current_branch {
-        for name in ["heads"].into_iter().chain(branch.split('/')) {
-            folders.push((folder.clone(), vec![name.into()]));
-            folder = folder.child(name);
-        }
-    } else {
-        folders.push((folder, Vec::new()));
+    for name in ["heads"].into_iter().chain(branch.split('/')) {
+        folders.push((folder.clone(), Some(name.into())));
+        folder = folder.child(name);
     }
     folders
 }

@@ -72,8 +72,7 @@ impl<'r> FutureGlobs<'r> {
         counts: impl Fn(&AbsPath) -> bool,
     ) -> Option<FutureMatch<'g>> {
         let FutureGlob { rule, prefix, components } = glob;
-        let is_excepted =
-            |at: &AbsPath| at.file_name().is_some_and(|name| rule.refinements.except.iter().any(|it| it == name));
+        let is_excepted = |at: &AbsPath| at.file_name().is_some_and(|name| rule.excepts(name));
         let is_match = |at: &AbsPath| {
             let names = at.relative_to(prefix);
             names.is_some_and(|names| pattern::matches_path(components, names)) && !is_excepted(at) && counts(at)
@@ -115,7 +114,7 @@ mod tests {
     fn asked<T>(text: &str, refinements: Refinements, ask: impl Fn(&FutureGlobs) -> T) -> T {
         let at = |path: &str| AbsPath::root().join(path);
         let rule = Rule::exact(Access::Ro, at("/r"), LayerKind::Preset, Origin::BuiltIn("a test"));
-        let rules = [Arc::new(Rule { text: text.into(), refinements: Arc::new(refinements), ..rule })];
+        let rules = [Arc::new(Rule { text: text.into(), refinements, ..rule })];
         let project = Project::plain(&at("/r"), at("/h"));
         let host = Host::at(PathBuf::from("/nonexistent"));
         ask(&FutureGlobs::of(&host, &project, &rules))
@@ -134,29 +133,26 @@ mod tests {
             ("{a,b}/x", "/r/b/x/y", Some("/r/b/x")),
             ("exact", "/r/exact", None),
         ] {
-            let found = matched(pattern, Refinements::default(), path);
+            let found = matched(pattern, Refinements::NONE, path);
             assert_eq!(found.as_deref(), expected, "{pattern} at {path}");
         }
     }
 
     #[test]
     fn paths_that_a_pattern_skips_or_excepts_do_not_match() {
-        let refinements = || Refinements {
-            skip_directories: &["node_modules"],
-            except: vec![".env.example".into()],
-            ..Refinements::default()
-        };
-        assert_eq!(matched("**/.env*", refinements(), "/r/a/.env.local").as_deref(), Some("/r/a/.env.local"));
-        assert_eq!(matched("**/.env*", refinements(), "/r/a/.env.example"), None);
-        assert_eq!(matched("**/.env*", refinements(), "/r/node_modules/x/.env"), None);
-        assert_eq!(matched("**/node_*", refinements(), "/r/node_modules").as_deref(), Some("/r/node_modules"));
+        let refinements =
+            Refinements { skip_directories: &["node_modules"], except: &[".env.example"], ..Refinements::NONE };
+        assert_eq!(matched("**/.env*", refinements, "/r/a/.env.local").as_deref(), Some("/r/a/.env.local"));
+        assert_eq!(matched("**/.env*", refinements, "/r/a/.env.example"), None);
+        assert_eq!(matched("**/.env*", refinements, "/r/node_modules/x/.env"), None);
+        assert_eq!(matched("**/node_*", refinements, "/r/node_modules").as_deref(), Some("/r/node_modules"));
     }
 
     #[test]
     fn a_pattern_names_the_directory_that_it_does_not_enter() {
-        let refinements = Refinements { skip_directories: &["node_modules"], ..Refinements::default() };
+        let refinements = Refinements { skip_directories: &["node_modules"], ..Refinements::NONE };
         let stopped = |path: &str| {
-            asked("**/.env", refinements.clone(), |patterns| {
+            asked("**/.env", refinements, |patterns| {
                 let stopped = patterns.stopped_before(&AbsPath::root().join(path));
                 stopped.first().map(|(matching, directory)| (matching.at.to_string(), directory.to_string()))
             })

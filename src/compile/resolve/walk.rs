@@ -203,7 +203,7 @@ impl Walker<'_> {
                     if !next.contains(&state) && enterable() {
                         next.push(state);
                     }
-                } else if !refinements.except.contains(&entry.name) && !hit.contains(&state.pattern) {
+                } else if !pattern.rule.excepts(&entry.name) && !hit.contains(&state.pattern) {
                     hit.push(state.pattern);
                 }
             }

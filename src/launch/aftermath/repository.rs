@@ -14,7 +14,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
 use crate::host::git::nested::{FoundBy, common_dir_of};
 use crate::host::{Host, OpenDir};
 use crate::policy::path::AbsPath;
-use crate::sys::ablate::{self, Point};
+use crate::sys::ablate;
 
 /// Larger than any `HEAD` that names a branch.
 const LARGEST_HEAD: u64 = 1 << 16;
@@ -185,7 +185,7 @@ fn put_back_directory(folder: &OpenDir, name: &str) -> io::Result<Repair> {
     if folder.leads_to_directory(name) {
         return Ok(Repair::Unneeded);
     }
-    ablate::pause(Point::PutBack(name));
+    ablate::pause(format_args!("put-back:{name}"));
     match folder.child(name) {
         // If the directory only lacks rights, its content is still the repository's.
         Ok(closed) => closed.set_mode(OPEN_MODE).map(|()| Repair::PutBack),

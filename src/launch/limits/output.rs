@@ -19,6 +19,7 @@ use crate::compile::limits::unavailable;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::launch::GivenStreams;
 use crate::policy::LimitKind;
+use crate::sys::fd;
 
 /// Copies the output of a command up to a limit.
 pub(crate) struct Meter {
@@ -148,7 +149,7 @@ impl Counter {
                 read => read?,
             };
             let allowed = self.take(length);
-            write_all(to, &piece[..allowed])?;
+            fd::write_all(to, &piece[..allowed])?;
             if allowed < length {
                 rustix::io::write(&self.exceeded, &1_u64.to_ne_bytes())?;
                 return Ok(());
@@ -162,19 +163,4 @@ impl Counter {
         let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left - left.min(wanted)));
         taken.map_or(0, |left| left.min(wanted) as usize)
     }
-}
-
-/// Writes all of `bytes`, even to a stream that the caller has made non-blocking.
-fn write_all(to: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match retry_on_intr(|| rustix::io::write(to, bytes)) {
-            Ok(written) => bytes = &bytes[written..],
-            Err(Errno::AGAIN) => {
-                let mut waiting = [PollFd::new(to, PollFlags::OUT)];
-                retry_on_intr(|| poll(&mut waiting, None::<&Timespec>))?;
-            }
-            Err(e) => return Err(e.into()),
-        }
-    }
-    Ok(())
 }

@@ -23,7 +23,7 @@ use crate::launch::exec::{bwrap_command, cannot_prepare, sheet_descriptor};
 use crate::launch::limits::{LIMIT_REACHED, LimitAction, LimitWatch, Meter};
 use crate::launch::streams::Streams;
 use crate::launch::{RunHooks, availability, bwrap};
-use crate::sys::ablate::{self, Point};
+use crate::sys::ablate;
 use crate::sys::fd;
 use crate::sys::namespaces::Namespaces;
 use crate::sys::process::Process;
@@ -238,7 +238,7 @@ impl<'a> Run<'a> {
 
     /// Answers a guard that is ready. Without an answer, the guard does not start the command.
     fn answer(&mut self, guard: Option<Pid>, hooks: &mut RunHooks) {
-        ablate::pause(Point::BeforeGo);
+        ablate::pause("before-go");
         if self.command.is_none() {
             self.take_hold(guard);
             hooks.watch_replacements(self.namespaces.as_ref());

@@ -46,7 +46,7 @@ impl Scene {
         Self { host: Host::at(folder.path()), folder, state: abs("/state") }
     }
 
-    fn create_placeholders(&self, items: &[PlaceholderItem]) -> Result<RunPlaceholders, PutUpError> {
+    fn create_placeholders(&self, items: &[PlaceholderItem]) -> Result<RunPlaceholders, PathError> {
         let mut said = Diagnostics::default();
         let run = create_placeholder_items(&self.host, &self.state, items, &BTreeSet::new(), &mut said);
         assert_eq!(said, Diagnostics::default());

@@ -1,8 +1,10 @@
 //! JSON. A change replaces the text of one value, so that order, blanks and everything else stay.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::{Entries, EntryReader, FormatError, Key, Values};
 
@@ -32,7 +34,7 @@ fn add<'v>(
 }
 
 pub(super) fn write(text: &[u8], changes: &[(Key, Values)]) -> Result<Vec<u8>, FormatError> {
-    // The scanner below relies on a valid text.
+    // What follows the object must be valid, too.
     read(text)?;
     let mut text = String::from_utf8(text.to_vec()).map_err(|_| FormatError::Syntax)?;
     for (Key(parts), values) in changes {
@@ -58,8 +60,7 @@ fn changed(text: &str, start: usize, key: &[&str], value: Option<&str>, depth: u
     let (name, rest) = key.split_first()?;
     let (members, end) = members(text, start)?;
     let replace = |range: Range<usize>, with: &str| [&text[..range.start], with, &text[range.end..]].concat();
-    // Of two members with one name, the last counts.
-    let found = members.iter().rposition(|member| member.name == *name);
+    let found = members.iter().position(|member| member.name == *name);
     match (found, value) {
         (Some(at), _) if !rest.is_empty() => {
             let inner = members[at].value.start;
@@ -100,53 +101,25 @@ fn quoted(name: &str) -> String {
     Value::from(name).to_string()
 }
 
-/// The members of the object that begins at `start`, and the place of its `}`.
+/// The members of the object that begins at `start`, and the place of its `}`. Of two members with
+/// one name, the last counts.
 fn members(text: &str, start: usize) -> Option<(Vec<Member>, usize)> {
-    let mut found = Vec::new();
-    let mut at = skip_blanks(text, start + 1);
-    while !text[at..].starts_with('}') {
-        let name_end = value_end(text, at)?;
-        let colon = skip_blanks(text, name_end);
-        let value_start = skip_blanks(text, colon + 1);
-        let end = value_end(text, value_start)?;
-        let name = serde_json::from_str(text.get(at..name_end)?).ok()?;
-        found.push(Member { name, whole: at..end, value: value_start..end });
-        at = skip_blanks(text, end);
-        if text[at..].starts_with(',') {
-            at = skip_blanks(text, at + 1);
-        }
-        text.get(at..).filter(|rest| !rest.is_empty())?;
+    let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<BTreeMap<String, &RawValue>>();
+    let found = values.next()?.ok()?;
+    let end = start + values.byte_offset() - 1;
+    let member = |(name, value): (String, &RawValue)| {
+        let at = value.get().as_ptr().addr() - text.as_ptr().addr();
+        let value = at..at + value.get().len();
+        Member { name, whole: value.clone(), value }
+    };
+    let mut members: Vec<Member> = found.into_iter().map(member).collect();
+    members.sort_by_key(|member| member.value.start);
+    let mut from = start + 1;
+    for member in &mut members {
+        member.whole.start = from + text[from..].find('"')?;
+        from = member.value.end;
     }
-    Some((found, at))
-}
-
-fn skip_blanks(text: &str, from: usize) -> usize {
-    text.get(from..).map_or(text.len(), |rest| text.len() - rest.trim_start().len())
-}
-
-/// The end of the value, or of the name, that begins at `start`.
-fn value_end(text: &str, start: usize) -> Option<usize> {
-    let (mut depth, mut is_string, mut is_escaped) = (0usize, false, false);
-    for (at, byte) in text.bytes().enumerate().skip(start) {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_string => is_escaped = true,
-            b'"' => {
-                is_string = !is_string;
-                if !is_string && depth == 0 {
-                    return Some(at + 1);
-                }
-            }
-            _ if is_string => {}
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth == 1 => return Some(at + 1),
-            b'}' | b']' if depth == 0 => return Some(at),
-            b'}' | b']' => depth -= 1,
-            b',' | b' ' | b'\t' | b'\r' | b'\n' if depth == 0 => return Some(at),
-            _ => {}
-        }
-    }
-    Some(text.len())
+    Some((members, end))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use agent_sandbox::compile::own_places::MINIMAL;
 use agent_sandbox::compile::presets::data::PRESETS;
-use agent_sandbox::policy::IfMissing;
+use agent_sandbox::policy::{IfMissing, Refinements};
 
 use crate::scene::{
     Access, Definition, Document, Entry, HOME, Missing, Own, PROJECT_FILE, STATE, SYSTEM_FILE, Scene, Stage, USER_FILE,
@@ -191,14 +191,15 @@ impl<'a> Reader<'a> {
             // Paths with `$GIT…` need a repository, and scenes with built-in presets have none.
             for entry in data.entries().filter(|entry| !entry.path.starts_with("$GIT")) {
                 let parent = base.join(entry.path);
-                let signs = entry.in_use.iter().map(|sign| Path::new(HOME).join(sign.trim_start_matches("~/")));
-                let is_in_use = entry.in_use.is_empty() || signs.into_iter().any(|sign| exists(&sign));
+                let Refinements { in_use, create_for, needs_parent, except, .. } = entry.refinements;
+                let signs = in_use.iter().map(|sign| Path::new(HOME).join(sign.trim_start_matches("~/")));
+                let is_in_use = in_use.is_empty() || signs.into_iter().any(|sign| exists(&sign));
                 let missing = match entry.if_missing {
                     // These scenes have no program on PATH.
-                    IfMissing::Skip if entry.create_for == Some("*") => Missing::Create,
+                    IfMissing::Skip if create_for == Some("*") => Missing::Create,
                     IfMissing::Skip => Missing::Skip,
                     // SPEC M6.
-                    IfMissing::Block if entry.needs_parent && !exists(parent.parent().unwrap()) => Missing::Skip,
+                    IfMissing::Block if needs_parent && !exists(parent.parent().unwrap()) => Missing::Skip,
                     IfMissing::Block if !is_in_use => Missing::Skip,
                     IfMissing::Block => Missing::Block,
                     other => panic!("{name}: {} says `{other:?}`, which is not supported here", entry.path),
@@ -215,7 +216,7 @@ impl<'a> Reader<'a> {
                     layer: Layer::Preset,
                     base: base.to_path_buf(),
                     skips: texts(data.skip_directories),
-                    except: texts(entry.except),
+                    except: texts(except),
                 });
             }
         }

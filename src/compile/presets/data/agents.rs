@@ -23,6 +23,7 @@ use super::VariableEffect::Keep;
 use super::agent_files::AGENT_FILES;
 use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS, GEMINI_TRUSTED_FOLDERS};
 use super::{AgentRepository, BuiltinPreset, PresetEntry, exclude, group, ro, rw, variables};
+use crate::policy::Refinements;
 
 /// The file mixes state (projects, sessions, the account) with MCP servers, so it can be neither
 /// split nor made read-only without losing state. Claude Code 1.0 writes the file in place. 2.1
@@ -30,9 +31,14 @@ use super::{AgentRepository, BuiltinPreset, PresetEntry, exclude, group, ro, rw,
 /// then goes on without saving. In the configuration folder 2.1 can make the new file; the rename
 /// over the mount fails with EBUSY, and then 2.1 writes in place.
 const CLAUDE_JSON: PresetEntry = PresetEntry {
-    second_place: Some("~/.claude/.claude.json"),
-    second_place_var: Some("CLAUDE_CONFIG_DIR"),
-    ..rw("~/.claude.json").create_for("claude").content("{}\n")
+    refinements: Refinements {
+        create_for: Some("claude"),
+        content: Some("{}\n"),
+        second_place: Some("~/.claude/.claude.json"),
+        second_place_var: Some("CLAUDE_CONFIG_DIR"),
+        ..Refinements::NONE
+    },
+    ..rw("~/.claude.json")
 };
 
 const REPOSITORIES: &[AgentRepository] = &[

@@ -16,7 +16,7 @@ mod lint;
 mod private;
 mod secrets;
 
-use crate::policy::{Access, CredentialFile, IfMissing, Mask, PrivateFile};
+use crate::policy::{Access, CredentialFile, IfMissing, Mask, PrivateFile, Refinements};
 
 pub(crate) use secrets::PUBLIC_ENV;
 
@@ -110,45 +110,18 @@ const fn group(tool: &'static str, source: &'static str, entries: &'static [Pres
     Group { tool, source, entries }
 }
 
-/// One path or glob with its access. The other fields are those of `policy::Refinements`.
+/// One path or glob with its access.
 #[derive(Clone, Copy, Debug)]
 pub struct PresetEntry {
     pub access: Access,
     pub path: &'static str,
     pub if_missing: IfMissing,
-    pub except: &'static [&'static str],
-    pub mask: Mask,
-    pub with_links: bool,
-    pub needs_parent: bool,
-    pub only_missing: bool,
-    pub in_use: &'static [&'static str],
-    pub moved_aside: bool,
-    /// The program that needs the path to exist; `*` stands for every program.
-    pub create_for: Option<&'static str>,
-    pub content: Option<&'static str>,
-    pub second_place: Option<&'static str>,
-    pub second_place_var: Option<&'static str>,
     pub private: Option<&'static PrivateFile>,
+    pub refinements: Refinements,
 }
 
 const fn entry(access: Access, path: &'static str) -> PresetEntry {
-    PresetEntry {
-        access,
-        path,
-        if_missing: IfMissing::Skip,
-        except: &[],
-        mask: Mask::Denied,
-        with_links: false,
-        needs_parent: false,
-        only_missing: false,
-        in_use: &[],
-        moved_aside: false,
-        create_for: None,
-        content: None,
-        second_place: None,
-        second_place_var: None,
-        private: None,
-    }
+    PresetEntry { access, path, if_missing: IfMissing::Skip, private: None, refinements: Refinements::NONE }
 }
 
 const fn rw(path: &'static str) -> PresetEntry {
@@ -163,6 +136,11 @@ const fn exclude(path: &'static str) -> PresetEntry {
     entry(Access::Exclude, path)
 }
 
+/// Reads as a copy without its credentials inside (SPEC P16).
+const fn redacted(path: &'static str, file: CredentialFile) -> PresetEntry {
+    exclude(path).masked(Mask::Redacted(file))
+}
+
 impl PresetEntry {
     /// The command cannot create the path while it is missing (SPEC M4).
     const fn blocked(self) -> Self {
@@ -170,13 +148,15 @@ impl PresetEntry {
     }
 
     /// Blocked only where one of these paths of the home exists (SPEC M6).
-    const fn in_use(self, signs: &'static [&'static str]) -> Self {
-        Self { in_use: signs, ..self.blocked() }
+    const fn in_use(mut self, signs: &'static [&'static str]) -> Self {
+        self.refinements.in_use = signs;
+        self.blocked()
     }
 
     /// Blocked only where the folder around it exists (SPEC M6).
-    const fn blocked_in_parent(self) -> Self {
-        Self { needs_parent: true, ..self.blocked() }
+    const fn blocked_in_parent(mut self) -> Self {
+        self.refinements.needs_parent = true;
+        self.blocked()
     }
 
     /// The command writes a copy, of which only listed keys reach the host (SPEC Q1).
@@ -186,23 +166,32 @@ impl PresetEntry {
 
     /// A folder of programs or settings. The targets of symlinks in it are read-only, too (SPEC
     /// P19).
-    const fn with_links(self) -> Self {
-        Self { with_links: true, ..self }
+    const fn with_links(mut self) -> Self {
+        self.refinements.with_links = true;
+        self
     }
 
     /// Moved aside after a run that created it: a placeholder would be in the way (SPEC R1).
-    const fn moved_aside(self) -> Self {
-        Self { moved_aside: true, ..self }
+    const fn moved_aside(mut self) -> Self {
+        self.refinements.moved_aside = true;
+        self
     }
 
     /// Created before the start if `program` is on PATH (SPEC P9).
-    const fn create_for(self, program: &'static str) -> Self {
-        Self { create_for: Some(program), ..self }
+    const fn create_for(mut self, program: &'static str) -> Self {
+        self.refinements.create_for = Some(program);
+        self
     }
 
     /// Created as a file with this content.
-    const fn content(self, content: &'static str) -> Self {
-        Self { content: Some(content), ..self }
+    const fn content(mut self, content: &'static str) -> Self {
+        self.refinements.content = Some(content);
+        self
+    }
+
+    const fn masked(mut self, mask: Mask) -> Self {
+        self.refinements.mask = mask;
+        self
     }
 
     /// Reads as empty inside (SPEC P7).
@@ -212,27 +201,24 @@ impl PresetEntry {
 
     /// Reads as this text inside, for a tool that stops at an empty file (SPEC P7).
     const fn reads_as(self, text: &'static str) -> Self {
-        Self { mask: Mask::Reads(text), ..self }
-    }
-
-    /// Reads as a copy without its credentials inside (SPEC P16).
-    const fn redacted(self, file: CredentialFile) -> Self {
-        Self { mask: Mask::Redacted(file), ..self }
+        self.masked(Mask::Reads(text))
     }
 
     /// An empty, writable folder of the sandbox's own, over a folder of the host (SPEC P17).
     const fn fresh(self) -> Self {
-        Self { mask: Mask::Fresh, ..self }
+        self.masked(Mask::Fresh)
     }
 
     /// An empty, writable folder of the sandbox's own at a missing path (SPEC P17).
-    const fn fresh_if_missing(self) -> Self {
-        Self { only_missing: true, ..self.blocked().fresh() }
+    const fn fresh_if_missing(mut self) -> Self {
+        self.refinements.only_missing = true;
+        self.blocked().fresh()
     }
 
     /// Names that the pattern matches, but to which the entry does not apply.
-    const fn except(self, names: &'static [&'static str]) -> Self {
-        Self { except: names, ..self }
+    const fn except(mut self, names: &'static [&'static str]) -> Self {
+        self.refinements.except = names;
+        self
     }
 }
 

@@ -267,7 +267,8 @@ impl Injector<'_, '_> {
             let message = format!("`{to}` lies in `{from}`, which would be injected into itself");
             return refused(message, "name a target outside of the folder");
         }
-        let is_merged = is_top || there.is_some() || self.has_rules_below(to);
+        let has_rules_below = || self.resolver.found.matches.iter().any(|found| found.path.is_below(to));
+        let is_merged = is_top || there.is_some() || has_rules_below();
         if !is_merged {
             return self.add(FileKind::Directory, content(), target, rule);
         }
@@ -318,10 +319,6 @@ impl Injector<'_, '_> {
     fn is_in_use(&self, path: &AbsPath) -> bool {
         let has_folder = || self.resolver.missing_parents(path).is_some_and(|parents| parents.is_empty());
         path.is_within(&self.resolver.project.root) || has_folder()
-    }
-
-    fn has_rules_below(&self, path: &AbsPath) -> bool {
-        self.resolver.found.matches.iter().any(|found| found.path.is_below(path))
     }
 
     /// Refuses a path that `git add` inside would stage.

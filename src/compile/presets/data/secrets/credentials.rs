@@ -1,62 +1,41 @@
 //! Keys and credentials of command-line tools, cloud providers, registries and version control.
 
-use super::super::{Group, exclude, group, ro};
-use crate::policy::CredentialFile;
+use super::super::{Group, exclude, group, redacted, ro};
+use crate::policy::CredentialFile::{Npmrc, Properties, Toml, Urls, Xml, Yarnrc};
 
 pub(super) const CREDENTIALS: &[Group] = &[
     // Files that name the registry or the proxy that a build needs, besides credentials.
     group(
         "npm",
         "npmrc(5): `_authToken`, `_auth` and `_password` of a registry",
-        &[exclude("~/.npmrc").redacted(CredentialFile::Npmrc), exclude("**/.npmrc").redacted(CredentialFile::Npmrc)],
+        &[redacted("~/.npmrc", Npmrc), redacted("**/.npmrc", Npmrc)],
     ),
     group(
         "pnpm",
         "pnpm, \"Authentication Settings\": the rc file and auth.ini",
-        &[
-            exclude("~/.config/pnpm/rc").redacted(CredentialFile::Npmrc),
-            exclude("~/.config/pnpm/auth.ini").redacted(CredentialFile::Npmrc),
-        ],
+        &[redacted("~/.config/pnpm/rc", Npmrc), redacted("~/.config/pnpm/auth.ini", Npmrc)],
     ),
     group(
         "Yarn",
         "Yarn, \"Settings (.yarnrc.yml)\": npmAuthToken and npmAuthIdent",
-        &[
-            exclude("~/.yarnrc.yml").redacted(CredentialFile::Yarnrc),
-            exclude("**/.yarnrc.yml").redacted(CredentialFile::Yarnrc),
-        ],
+        &[redacted("~/.yarnrc.yml", Yarnrc), redacted("**/.yarnrc.yml", Yarnrc)],
     ),
-    group(
-        "Yarn",
-        "Yarn 1, \"yarnrc\": it takes the settings of npmrc",
-        &[exclude("~/.yarnrc").redacted(CredentialFile::Npmrc)],
-    ),
+    group("Yarn", "Yarn 1, \"yarnrc\": it takes the settings of npmrc", &[redacted("~/.yarnrc", Npmrc)]),
     group(
         "Bun",
         "Bun, \"bunfig.toml\": token and password of `install.registry`",
-        &[
-            exclude("~/.bunfig.toml").redacted(CredentialFile::Toml),
-            exclude("**/bunfig.toml").redacted(CredentialFile::Toml),
-        ],
+        &[redacted("~/.bunfig.toml", Toml), redacted("**/bunfig.toml", Toml)],
     ),
     group(
         "pip",
         "pip, \"Configuration\" and \"Authentication\": credentials in URLs",
-        &[
-            exclude("~/.config/pip/pip.conf").redacted(CredentialFile::Urls),
-            exclude("~/.pip/pip.conf").redacted(CredentialFile::Urls),
-            exclude("/etc/pip.conf").redacted(CredentialFile::Urls),
-        ],
+        &[redacted("~/.config/pip/pip.conf", Urls), redacted("~/.pip/pip.conf", Urls), redacted("/etc/pip.conf", Urls)],
     ),
-    group(
-        "uv",
-        "uv, \"Package indexes\": credentials in URLs",
-        &[exclude("~/.config/uv/uv.toml").redacted(CredentialFile::Urls)],
-    ),
+    group("uv", "uv, \"Package indexes\": credentials in URLs", &[redacted("~/.config/uv/uv.toml", Urls)]),
     group(
         "conda",
         "conda, \"Using the .condarc conda configuration file\": credentials in URLs of channels and proxies",
-        &[exclude("~/.condarc").redacted(CredentialFile::Urls)],
+        &[redacted("~/.condarc", Urls)],
     ),
     group(
         "GitHub Copilot",
@@ -74,45 +53,31 @@ pub(super) const CREDENTIALS: &[Group] = &[
     group(
         "Maven",
         "Maven, \"Settings Reference\": password, passphrase, httpHeaders",
-        &[exclude("~/.m2/settings.xml").redacted(CredentialFile::Xml)],
+        &[redacted("~/.m2/settings.xml", Xml)],
     ),
     group(
         "Gradle",
         "Gradle, \"Build Environment\": credentials are project properties",
-        &[exclude("~/.gradle/gradle.properties").redacted(CredentialFile::Properties)],
+        &[redacted("~/.gradle/gradle.properties", Properties)],
     ),
     group(
         "NuGet",
         "NuGet, \"nuget.config reference\": packageSourceCredentials, apikeys",
-        &[
-            exclude("~/.nuget/NuGet/NuGet.Config").redacted(CredentialFile::Xml),
-            exclude("~/.config/NuGet/NuGet.Config").redacted(CredentialFile::Xml),
-        ],
+        &[redacted("~/.nuget/NuGet/NuGet.Config", Xml), redacted("~/.config/NuGet/NuGet.Config", Xml)],
     ),
     group(
         "Cargo",
         "The Cargo Book, \"Configuration\": `registry.token` and `registries.<name>.token`",
-        &[
-            exclude("~/.cargo/config.toml").redacted(CredentialFile::Toml),
-            exclude("~/.cargo/config").redacted(CredentialFile::Toml),
-        ],
+        &[redacted("~/.cargo/config.toml", Toml), redacted("~/.cargo/config", Toml)],
     ),
-    group(
-        "Nix",
-        "nix.conf(5): access-tokens",
-        &[exclude("~/.config/nix/nix.conf").redacted(CredentialFile::Properties)],
-    ),
-    group(
-        "MySQL",
-        "MySQL Reference Manual, \"Using Option Files\": password",
-        &[exclude("~/.my.cnf").redacted(CredentialFile::Properties)],
-    ),
+    group("Nix", "nix.conf(5): access-tokens", &[redacted("~/.config/nix/nix.conf", Properties)]),
+    group("MySQL", "MySQL Reference Manual, \"Using Option Files\": password", &[redacted("~/.my.cnf", Properties)]),
     group(
         "Sentry CLI",
         "Sentry CLI, \"Configuration\": `auth.token` in .sentryclirc",
-        &[exclude("~/.sentryclirc").redacted(CredentialFile::Properties)],
+        &[redacted("~/.sentryclirc", Properties)],
     ),
-    group("Wget", "Wget, \"Wgetrc Commands\": password", &[exclude("~/.wgetrc").redacted(CredentialFile::Properties)]),
+    group("Wget", "Wget, \"Wgetrc Commands\": password", &[redacted("~/.wgetrc", Properties)]),
     group("OpenSSH", "ssh(1), FILES: private keys", &[exclude("~/.ssh")]),
     group("GnuPG", "gpg(1), FILES: private keys and the agent's sockets", &[exclude("~/.gnupg")]),
     group("SOPS", "SOPS, README: age keys in `sops/age/keys.txt`", &[exclude("~/.config/sops")]),
