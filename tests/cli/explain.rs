@@ -156,6 +156,20 @@ fn paths_start_at_the_working_directory_or_the_home_and_flags_count() {
     assert_eq!(misplaced.code, Some(2));
 }
 
+// SPEC X3, O3
+#[test]
+fn a_folder_that_path_names_twice_has_one_rule() {
+    let place = Place::in_tmp();
+    place.write("home/tools/program", "");
+    let tools = place.home().join("tools");
+    let path = format!("{}:/usr/bin:{}/", tools.display(), tools.display());
+    let mut command = place.agent_sandbox();
+    let output = command.env("PATH", path).args(["--home=private", "explain", "--json", "~/tools"]).output().unwrap();
+    let value = checked("explain", &Ran::of(&output));
+    let losers = value["paths"][0]["losers"].as_array().unwrap();
+    assert!(losers.iter().all(|loser| loser["why"] != "equal"), "{losers:#?}");
+}
+
 // SPEC X2
 #[test]
 fn a_name_that_is_no_text_is_explained() {
