@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::compile::layers::Project;
+use crate::host::Host;
 use crate::policy::AbsPath;
 
 /// A TOML string that names `path` alone in the project's file. `None` if the path is not UTF-8.
@@ -18,6 +19,18 @@ pub(crate) fn absolute_entry(path: &AbsPath) -> Option<String> {
     quoted("", path.as_path())
 }
 
+/// The rule that creates a folder for a missing path, and its effect: the folder around the path if
+/// that is missing, too. `entry` makes an entry of a path.
+pub(crate) fn creating(host: &Host, path: &AbsPath, entry: impl Fn(&AbsPath) -> Option<String>) -> Option<String> {
+    let around = path.parent().filter(|around| matches!(host.kind(around), Ok(None)));
+    let effect = match around {
+        Some(_) => "creates the missing folder around it",
+        None => "creates a folder; create a file yourself first",
+    };
+    let folder = of_folder(&entry(around.as_ref().unwrap_or(path))?);
+    Some(format!("`rw = [{{ path = {folder}, if-missing = \"create\" }}]` in `[filesystem]` {effect}"))
+}
+
 fn quoted(start: &str, path: &Path) -> Option<String> {
     let path = path.to_str()?;
     if path.is_empty() {
@@ -30,9 +43,14 @@ fn quoted(start: &str, path: &Path) -> Option<String> {
     Some(toml_string(&format!("{start}{pattern}")))
 }
 
-/// An entry for a missing folder. The `/` at its end says that it is a folder.
+/// An entry for a missing folder.
 pub(super) fn folder_entry(path: &AbsPath, project: &Project) -> Option<String> {
-    entry(path, project).map(|entry| format!("{}/\"", entry.trim_end_matches('"')))
+    entry(path, project).map(|entry| of_folder(&entry))
+}
+
+/// The `/` at the end says that it is a folder.
+fn of_folder(entry: &str) -> String {
+    format!("{}/\"", entry.trim_end_matches('"'))
 }
 
 pub(super) fn toml_string(text: &str) -> String {

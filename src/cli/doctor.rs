@@ -12,8 +12,9 @@ use super::style::Paint;
 ///
 /// Looks at bwrap, the kernel and the surroundings, and starts a real sandbox with the smallest
 /// command. Each line is `ok`, `limited` (it works, with less protection or comfort) or `missing`
-/// (nothing runs), with the consequence and the remedy. The project's own policy does not count,
-/// but `doctor` says if it has errors: `agent-sandbox check` and `agent-sandbox verify` examine it.
+/// (nothing runs), with the consequence and the remedy. The line `policy` says whether the policy
+/// here has errors, or limits that this machine cannot enforce. The trial start does without the
+/// project's rules: `agent-sandbox check` and `agent-sandbox verify` examine them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct DoctorArgs {
@@ -30,7 +31,7 @@ Examples:
   agent-sandbox --allow-root doctor                 as root, outside of a container
   agent-sandbox doctor --json | jq '.findings[] | select(.status != \"ok\")'
 
-Exit codes: 0 if `agent-sandbox -- true` works here, 1 if it does not.";
+Exit codes: 0 if this machine can start a sandbox, 1 if it cannot; the policy here does not count.";
 
 pub(super) fn run(host: &Host, options: &Options, arguments: &DoctorArgs, output: &Output) -> Answered {
     let diagnosis = doctor::diagnose(host, &super::session(options.cwd.as_deref())?, options.allow_root);
@@ -69,10 +70,9 @@ fn text(diagnosis: &Diagnosis, paint: Paint) -> String {
         }
     }
     let (status, summary) = match diagnosis.works {
-        true if !diagnosis.policy_is_valid => (
-            paint.good("ok"),
-            "a sandbox with the default policy works here; the policy here has errors: `agent-sandbox check`",
-        ),
+        true if !diagnosis.policy_is_valid => {
+            (paint.warning("limited"), "this machine can start sandboxes, but none with the policy here: see `policy`")
+        }
         true => (paint.good("ok"), "`agent-sandbox -- COMMAND` works here"),
         false => (paint.bad("missing"), "`agent-sandbox -- COMMAND` does not work here"),
     };
@@ -121,7 +121,7 @@ ok: `agent-sandbox -- COMMAND` works here
 ";
         assert_eq!(text(&diagnosis, Paint(false)), expected);
         diagnosis.policy_is_valid = false;
-        let last = "the default policy works here; the policy here has errors: `agent-sandbox check`\n";
+        let last = "limited: this machine can start sandboxes, but none with the policy here: see `policy`\n";
         assert!(text(&diagnosis, Paint(false)).ends_with(last));
         diagnosis.works = false;
         diagnosis.findings =

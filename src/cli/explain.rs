@@ -67,8 +67,8 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &ExplainArgs, outpu
     let session = super::session(options.cwd.as_deref())?;
     if is_inside(host) {
         if arguments.json || options.has_rules() {
-            let message = "inside a sandbox, `explain` answers for the policy in force, as text";
-            let help = "ask outside about other rules, and for JSON";
+            let message = "inside a sandbox, `explain` answers from `/run/agent-sandbox/README`, as text";
+            let help = "ask outside about other rules, and for JSON, which has more facts than that file";
             return Err(Diagnostic::new(Code::AlreadyInside, message).help(help).into());
         }
         return explain_inside::run(host, &session.cwd, (&arguments.paths, &arguments.env, arguments.limits), output);

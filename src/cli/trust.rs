@@ -85,6 +85,7 @@ fn text(found: &Consents, paint: Paint) -> String {
             ConsentStatus::Gone => paint.warning("not in force: the file is gone"),
             ConsentStatus::Unreadable => paint.warning("not in force: the file cannot be read"),
         };
+        let grants = trust::lines(grants.iter().map(|grant| (grant, None)));
         let grants: String = grants.iter().map(|grant| format!("  {grant}\n")).collect();
         out += &format!("{}  {status}\n{grants}\n", paint.heading(file));
     }
@@ -151,7 +152,8 @@ fn agree(host: &Host, options: &Options, yes: bool, output: &Output) -> Answered
             format!("you have agreed to all that {} opens; `agent-sandbox trust --list` shows it\n", widening.name);
         return output.print(text.as_bytes());
     }
-    let opened: String = widening.grants.iter().map(|granted| format!("  {granted}\n")).collect();
+    let opened = trust::lines(widening.grants.iter().map(trust::Granted::parts));
+    let opened: String = opened.iter().map(|granted| format!("  {granted}\n")).collect();
     output.print(format!("{} opens:\n{opened}", widening.name).as_bytes())?;
     if !yes && !asked("do you agree? [y/N] ")? {
         output.print(b"nothing was recorded\n")?;

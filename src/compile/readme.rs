@@ -3,23 +3,27 @@
 
 use crate::compile::Compiled;
 use crate::compile::environment::Fate;
-use crate::compile::plan::View;
+use crate::compile::plan::{Purpose, View};
 use crate::policy::{AbsPath, Origin, escape_for_display, places};
 
-/// The line before the names of the variables.
-pub const NOT_PASSED: &str = "Variables that were not passed:";
+/// The line before the names of the variables, to an empty line.
+pub const NOT_PASSED: &str = "Variables that were not passed, each with its rule:";
 /// The beginning of the line with the limits.
 pub const LIMITS: &str = "Limits:";
 /// The line before the table of paths, to the end of the file.
 pub const PATHS: &str = "Paths. For each path, the longest entry that contains it decides.";
+/// The word in the table for a folder that cannot be moved or removed.
+pub const STAYS: &str = "stays";
 
 const INTRODUCTION: &str = "\
 This is a sandbox that agent-sandbox made. A command here sees the files of the host and can change
 few of them. The user chose this. Do not try to get around it: tell the user what you need.
 
-EROFS, \"Read-only file system\": the path is read-only here.
+EROFS, \"Read-only file system\": the path is read-only here. Instead of `pip install --user`, use a
+virtual environment in the project.
 EACCES, \"Permission denied\": the path is hidden here, or closed on the host as well.
 EBUSY, \"Device or resource busy\": the path must stay where it is; it cannot be renamed or removed.
+ENOSPC, \"No space left on device\": `/tmp` lies in memory, and has the size that `Limits` names.
 A variable that is missing: it was not passed.
 
 The user can change the rules outside, for the next run: in `.agent-sandbox.toml`, or with flags
@@ -29,16 +33,17 @@ such as `--rw PATH` and `--network`. This says which rule governs a path:
 pub fn text(compiled: &Compiled) -> String {
     let program = if compiled.guard { places::GUARD } else { "agent-sandbox" };
     let network = if compiled.policy.network.value { "on" } else { "off" };
-    let dropped = compiled.environment.with(Fate::Dropped).map(|(name, _)| escape_for_display(name));
-    let mut dropped = dropped.collect::<Vec<_>>().join(" ");
+    let dropped = compiled.environment.with(Fate::Dropped);
+    let dropped = dropped.map(|(name, origin)| format!("{}\t{}\n", escape_for_display(name), source(origin)));
+    let mut dropped = dropped.collect::<String>();
     if dropped.is_empty() {
-        dropped = "none".to_owned();
+        dropped = "none\n".to_owned();
     }
     let limits: Vec<String> = compiled.policy.limits.values().map(|limit| limit.value.to_string()).collect();
     let limits = limits.join(" ");
     let mut text = format!(
         "{INTRODUCTION}\n    {program} explain PATH\n\nNetwork: {network}\n{LIMITS} {limits}\n\
-         {NOT_PASSED} {dropped}\n\n{PATHS}\n"
+         \n{NOT_PASSED}\n{dropped}\n{PATHS}\n`{STAYS}` means that a folder cannot be moved or removed.\n"
     );
     for (path, decision) in compiled.decisions.iter() {
         let is_private = compiled.plan.links.iter().any(|link| link.path == *path);
@@ -48,6 +53,9 @@ pub fn text(compiled: &Compiled) -> String {
     let own = [places::DEV, places::PROC, places::RUN, places::TMP].map(places::at);
     for path in own.iter().filter(|path| compiled.decisions.get(path).is_none()) {
         text += &row(access(compiled.plan.view(path)), path, "the sandbox has its own");
+    }
+    for pin in compiled.plan.mounts.iter().filter(|planned| matches!(planned.purpose, Purpose::Pin { .. })) {
+        text += &row(STAYS, &pin.path, &source(&pin.because));
     }
     text
 }

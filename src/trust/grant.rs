@@ -1,6 +1,6 @@
 //! The grants of a project's file, as they are recorded, and the consent that each one covers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -127,6 +127,40 @@ pub struct Granted {
 impl fmt::Display for Granted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.grant, self.origin)
+    }
+}
+
+/// A line for each grant, with the entry behind it if that is known. A folder that is created and
+/// opened has one line.
+pub fn lines<'g>(grants: impl IntoIterator<Item = (&'g Grant, Option<&'g Origin>)>) -> Vec<String> {
+    let grants: Vec<_> = grants.into_iter().collect();
+    let created: HashSet<&AbsPath> = grants.iter().filter_map(|(grant, _)| created(grant)).collect();
+    let opened = grants.iter().filter_map(|(grant, _)| match grant {
+        Grant::Path { path, to, .. } if created.contains(path) => Some((path, *to)),
+        _ => None,
+    });
+    let opened: HashMap<&AbsPath, Openness> = opened.collect();
+    let line = |(grant, origin): &(&Grant, Option<&Origin>)| {
+        let text = match grant {
+            Grant::Path { path, .. } if opened.contains_key(path) => return None,
+            Grant::Create { path } => match opened.get(path) {
+                Some(to) => format!("{grant}, and {to}"),
+                None => grant.to_string(),
+            },
+            _ => grant.to_string(),
+        };
+        Some(origin.map_or_else(|| text.clone(), |origin| format!("{text} ({origin})")))
+    };
+    grants.iter().filter_map(line).collect()
+}
+
+fn created(grant: &Grant) -> Option<&AbsPath> {
+    if let Grant::Create { path } = grant { Some(path) } else { None }
+}
+
+impl Granted {
+    pub fn parts(&self) -> (&Grant, Option<&Origin>) {
+        (&self.grant, Some(&self.origin))
     }
 }
 

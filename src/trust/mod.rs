@@ -22,7 +22,7 @@ use crate::host::{Host, Session};
 use crate::policy::{AbsPath, sha256};
 
 use grant::Agreed;
-pub use grant::{Grant, Granted};
+pub use grant::{Grant, Granted, lines};
 pub use openings::Openness;
 pub use record::{ConsentRecord, end_consent, record, records, revoke};
 
@@ -101,7 +101,7 @@ fn missing_consent(code: Code, host: &Host, layers: &Layers, widening: &Widening
         "`{command}` records that you agree; `--config {}` uses the file this once, `--no-project-config` does without it",
         shell_quote(OsStr::new(name))
     );
-    let grants = grants.into_iter().map(ToString::to_string);
+    let grants = lines(grants.into_iter().map(Granted::parts));
     Some(Diagnostic::new(code, format!("`{name}` {why}")).notes(grants).help(help))
 }
 

@@ -92,14 +92,18 @@ fn the_change_that_gives_more_access_is_named_inside() {
     place.write("home/code/project/.env", "x = 1\n");
     place.write("home/code/project/own/x", "x = 1\n");
     place.write("home/code/project/.agent-sandbox.toml", "[filesystem]\nexclude = [\"own\"]\n");
-    let asked = [".env", "own", ".agent-sandbox.toml", "/missing"];
+    let asked = [".env", "own", ".agent-sandbox.toml", "/missing", "/gone/deep/file"];
     let ran = run(&place, [&["--", "/run/agent-sandbox/guard", "explain"], &asked[..]].concat());
     let root = place.project();
     let lines: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("  open")).collect();
     let expected = [
         format!("  open    outside, for the next run: `ro = [\"{}/.env\"]` in `[filesystem]`", root.display()),
         "  open    outside, for the next run: change or remove the rule of .agent-sandbox.toml".to_owned(),
-        "  open    outside, for the next run: `rw = [{ path = \"/missing\", if-missing = \"create\" }]` in `[filesystem]`"
+        "  open    outside, for the next run: `rw = [{ path = \"/missing/\", if-missing = \"create\" }]` in \
+         `[filesystem]` creates a folder; create a file yourself first"
+            .to_owned(),
+        "  open    outside, for the next run: `rw = [{ path = \"/gone/deep/\", if-missing = \"create\" }]` in \
+         `[filesystem]` creates the missing folder around it"
             .to_owned(),
     ];
     assert_eq!(lines, expected, "{ran:?}");
@@ -154,6 +158,20 @@ fn paths_start_at_the_working_directory_or_the_home_and_flags_count() {
     assert_eq!(access(&place, &["explain", "--json", "../../.ssh/new"]), "exclude");
     let misplaced = run(&place, ["--exec", "explain", "x"]);
     assert_eq!(misplaced.code, Some(2));
+}
+
+// SPEC X3, O3
+#[test]
+fn a_folder_that_path_names_twice_has_one_rule() {
+    let place = Place::in_tmp();
+    place.write("home/tools/program", "");
+    let tools = place.home().join("tools");
+    let path = format!("{}:/usr/bin:{}/", tools.display(), tools.display());
+    let mut command = place.agent_sandbox();
+    let output = command.env("PATH", path).args(["--home=private", "explain", "--json", "~/tools"]).output().unwrap();
+    let value = checked("explain", &Ran::of(&output));
+    let losers = value["paths"][0]["losers"].as_array().unwrap();
+    assert!(losers.iter().all(|loser| loser["why"] != "equal"), "{losers:#?}");
 }
 
 // SPEC X2

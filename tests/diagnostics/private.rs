@@ -71,9 +71,24 @@ cases! {
         compiled(&tree(["home/u/proj/.git/HEAD = ref: refs/heads/main\n", "home/u/proj/.git/config", "home/u/.codex/config.toml"]), &request)
     };
     PrivateUnavailable a_symlink_is_read_only compiled(
-        &tree(["home/u/.codex/", "home/u/dotfiles/codex.toml", "home/u/.codex/config.toml -> ../dotfiles/codex.toml"]),
+        &tree([
+            "home/u/.tool/",
+            "home/u/dotfiles/tool.json",
+            "home/u/.tool/tool.json -> ../dotfiles/tool.json",
+            "home/u/.config/agent-sandbox/config.toml = [filesystem]\nprivate = ['~/.tool/tool.json']\n",
+        ]),
         &Request::default(),
     );
+}
+
+/// `lint` names such a symlink.
+// SPEC Q9
+#[test]
+fn a_symlink_that_a_preset_names_is_no_warning_of_a_run() {
+    let tree =
+        tree(["home/u/.codex/", "home/u/dotfiles/codex.toml", "home/u/.codex/config.toml -> ../dotfiles/codex.toml"]);
+    let (_, said) = tree.compile_as(&session("/home/u/proj"), &Request::default());
+    assert!(said.is_empty(), "{said:?}");
 }
 
 /// The report after a run that leaves `copy`. With `meanwhile`, which then replaces the host's

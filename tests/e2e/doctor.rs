@@ -12,6 +12,8 @@ use crate::support::{Place, binary, stderr, stdout};
 for_both!(
     doctor_reports_that_a_working_machine_works,
     a_policy_with_errors_is_told_of_beside_a_machine_that_works,
+    a_limit_of_the_policy_that_this_machine_lacks_is_told_of,
+    a_home_is_told_to_be_too_broad_a_project,
     a_machine_without_bwrap_is_told_how_to_get_it,
     a_bwrap_that_fails_is_found_by_trying,
     a_second_stage_that_cannot_work_is_a_limit,
@@ -83,8 +85,33 @@ fn a_policy_with_errors_is_told_of_beside_a_machine_that_works(place: &Place) {
     place.write("home/code/project/.agent-sandbox.toml", "netwrk = false\n");
     let (found, code) = doctor(&mut sandbox(place));
     assert_eq!((code, &found["policy-is-valid"]), (Some(0), &Value::Bool(false)), "{found:#}");
+    is_missing(&found, "policy", "unknown key `netwrk`");
     let text = succeeded(sandbox(place).arg("doctor").output().unwrap());
-    assert!(text.ends_with("works here; the policy here has errors: `agent-sandbox check`\n"), "{text}");
+    assert!(
+        text.ends_with("\nlimited: this machine can start sandboxes, but none with the policy here: see `policy`\n"),
+        "{text}"
+    );
+}
+
+// SPEC H2
+fn a_limit_of_the_policy_that_this_machine_lacks_is_told_of(place: &Place) {
+    policy(place, "");
+    place.write("home/code/project/.agent-sandbox.toml", "[limits]\ntime = \"1h\"\nmemory = \"1G\"\n");
+    let (found, code) = doctor(sandbox(place).env_remove("XDG_RUNTIME_DIR"));
+    assert_eq!((code, &found["policy-is-valid"]), (Some(0), &Value::Bool(false)), "{found:#}");
+    is_missing(&found, "policy", "the limit `memory` cannot be enforced: `XDG_RUNTIME_DIR` is not set");
+    let policy = finding(&found, "policy");
+    assert!(policy["found"].as_str().unwrap().ends_with(" (.agent-sandbox.toml:3:10)"), "{policy:#}");
+    let remedy = policy["remedy"].as_str().unwrap();
+    assert!(remedy.contains("session of systemd") && remedy.contains("delegate a folder of cgroups"), "{remedy}");
+}
+
+// SPEC H2
+fn a_home_is_told_to_be_too_broad_a_project(place: &Place) {
+    let (found, code) = doctor(sandbox(place).current_dir(place.home()));
+    assert_eq!((code, &found["policy-is-valid"]), (Some(0), &Value::Bool(false)), "{found:#}");
+    is_missing(&found, "policy", "is too broad a project");
+    assert!(finding(&found, "policy")["remedy"].as_str().unwrap().contains("start in the folder of one project"));
 }
 
 // SPEC H1

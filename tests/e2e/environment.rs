@@ -131,11 +131,14 @@ fn a_preset_sets_variables_for_programs_that_are_here(place: &Place) {
     assert_eq!(get(with_programs().env("UV_LINK_MODE", "clone"), "UV_LINK_MODE"), Some("clone".into()));
     let store = place.home().join(".local/share/pnpm/store");
     assert_eq!(get(&mut with_programs(), "pnpm_config_store_dir"), Some(store.into()));
+    assert_eq!(get(&mut with_programs(), "UV_TOOL_DIR"), Some("/tmp/uv-tools".into()));
+    assert_eq!(get(with_programs().env("UV_TOOL_DIR", "/opt/tools"), "UV_TOOL_DIR"), Some("/opt/tools".into()));
     presets("['@caches-apart']");
     assert_eq!(get(&mut sandbox(place), "UV_CACHE_DIR"), Some("/tmp/uv-cache".into()));
     // In a shared `/tmp`, another user may own the folder.
     presets("['@caches-apart']\ntmp = 'host'");
     assert_eq!(get(&mut sandbox(place), "UV_CACHE_DIR"), None);
+    assert_eq!(get(&mut with_programs(), "UV_TOOL_DIR"), None);
 }
 
 /// `/proc` shows the environment with which each process started, bwrap's own included.

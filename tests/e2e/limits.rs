@@ -418,7 +418,11 @@ fn the_doctor_says_which_limits_are_held_here(place: &Place) {
         true => ("time, file-size, output, tmp", "no processes: the kernel exempts root of the machine; "),
         false => ("time, processes, file-size, output, tmp", ""),
     };
-    let expected =
-        format!("{held}; {why}no memory, cpus: `XDG_RUNTIME_DIR` is not set, so no user manager of systemd runs");
+    let expected = format!(
+        "{held}; {why}no memory, cpus: `XDG_RUNTIME_DIR` is not set, so no user manager of systemd runs, and no cgroup \
+         above this process is delegated to you"
+    );
     assert_eq!((limits["found"].as_str().unwrap(), &limits["status"]), (expected.as_str(), &Value::from("limited")));
+    let remedy = limits["remedy"].as_str().unwrap();
+    assert!(remedy.contains("session of systemd") && remedy.contains("delegate a folder of cgroups"), "{remedy}");
 }

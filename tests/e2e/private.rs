@@ -22,7 +22,7 @@ for_both!(
     a_key_in_which_a_program_counts_is_not_reported,
     trust_in_a_planted_project_stays_inside,
     without_the_guard_a_private_file_is_read_only_with_a_warning,
-    a_symlink_in_its_place_is_read_only_with_a_warning,
+    a_symlink_in_its_place_is_read_only_and_lint_says_so,
     where_the_kernel_refuses_the_link_it_is_read_only_with_a_warning,
     a_program_that_replaces_the_file_itself_is_led_to_the_copy,
     the_links_that_the_supervisor_copies_cannot_be_changed,
@@ -288,16 +288,18 @@ fn without_the_guard_a_private_file_is_read_only_with_a_warning(place: &Place) {
 }
 
 // SPEC Q9
-fn a_symlink_in_its_place_is_read_only_with_a_warning(place: &Place) {
+fn a_symlink_in_its_place_is_read_only_and_lint_says_so(place: &Place) {
     repository(place);
     let before = config(place);
     let git = place.project().join(".git");
     fs::rename(git.join("config"), git.join("real")).unwrap();
     symlink("real", git.join("config")).unwrap();
     place.give_away();
-    let output = run(place, &WRITE);
-    is_read_only(&output, "is a symlink");
+    let said = stderr(&run(place, &WRITE));
+    assert!(!said.contains("private-unavailable") && said.contains("Read-only file system"), "{said}");
     assert_eq!(fs::read_to_string(git.join("real")).unwrap(), before);
+    let found = stdout(&place.agent_sandbox().arg("lint").output().unwrap());
+    assert!(found.contains("warning[private-unavailable]") && found.contains("is a symlink"), "{found}");
 }
 
 /// Runs its arguments under a filter that refuses `move_mount`, as some seccomp profiles of

@@ -14,6 +14,7 @@ use crate::support::{Place, stderr, stdout};
 everywhere!(an_unshown_report_is_repeated_once);
 for_both!(
     the_last_report_can_be_read_again,
+    all_reports_that_are_kept_are_shown_in_order,
     a_report_names_a_hundred_paths_and_keeps_all,
     a_report_that_was_not_wanted_is_not_repeated,
     reports_that_are_never_read_do_not_pile_up,
@@ -93,6 +94,23 @@ fn the_last_report_can_be_read_again(place: &Place) {
     assert!(!newest.contains("`.mcp.json`"), "{newest}");
     let said = stderr(&run(place, &["--", "true"]));
     assert!(said.contains("`.mcp.json`") && !said.contains("`.gdbinit`"), "it has been read: {said}");
+}
+
+/// Without `--last`, the reports that were not shown follow the last one that was.
+// SPEC R7
+fn all_reports_that_are_kept_are_shown_in_order(place: &Place) {
+    assert!(stderr(&run(place, &["--", "touch", ".envrc"])).starts_with(CREATED));
+    unread(place, ".mcp.json");
+    unread(place, ".gdbinit");
+    let all = succeeded(report(place, &[]));
+    let files = ["`.envrc`", "`.mcp.json`", "`.gdbinit`"];
+    let places = files.map(|file| all.find(file).unwrap_or_else(|| panic!("no {file}: {all}")));
+    assert!(places.is_sorted(), "{all}");
+    assert_eq!(all.matches("was not shown until now").count(), 2, "{all}");
+    // All of them were shown, so the last one alone is kept.
+    let last = succeeded(report(place, &[]));
+    let is_named = files.map(|file| last.contains(file));
+    assert_eq!((is_named, last.matches("the report of the run").count()), ([false, false, true], 1), "{last}");
 }
 
 /// All reports of the project.

@@ -10,6 +10,7 @@ use crate::support::{Place, binary, stdout};
 
 everywhere!(
     the_command_finds_out_which_rules_govern_it,
+    links_are_followed_inside,
     tmp_is_private,
     tmp_is_the_hosts_on_request,
     run_is_private_and_has_a_runtime_directory,
@@ -124,7 +125,7 @@ fn the_command_finds_out_which_rules_govern_it(place: &Place) {
     assert!(said.starts_with("1\nThis is a sandbox that agent-sandbox made."), "{said}");
     let (project, home) = (place.project(), place.home());
     for expected in [
-        "Network: off\nLimits: tmp=4G\nVariables that were not passed: GITHUB_TOKEN\n".to_owned(),
+        "Network: off\nLimits: tmp=4G\n\nVariables that were not passed, each with its rule:\n".to_owned(),
         format!("hidden\t{}/.ssh\t@secrets\n", home.display()),
         format!("new: writable (can be read and changed)\n  path    {}/new\n", project.display()),
         format!(
@@ -134,7 +135,9 @@ fn the_command_finds_out_which_rules_govern_it(place: &Place) {
         format!(": hidden (can be neither read nor changed)\n  path    {}/.ssh/id_ed25519\n", home.display()),
         "/tmp/x: own (the sandbox's own: nothing of the host is in it)\n".to_owned(),
         "/: read-only (can be read)\n".to_owned(),
-        "GITHUB_TOKEN: not passed (the caller has it)\n".to_owned(),
+        "GITHUB_TOKEN: not passed (the caller has it)\n  rule    @secrets\n  \
+         open    outside, for the next run: `pass = [\"GITHUB_TOKEN\"]` in `[env]`\n"
+            .to_owned(),
     ] {
         assert!(said.contains(&expected), "{expected}\nin\n{said}");
     }
@@ -143,6 +146,33 @@ fn the_command_finds_out_which_rules_govern_it(place: &Place) {
     for words in refused {
         let output = run(place, &[&["--", "/run/agent-sandbox/guard"], words].concat());
         failed(&output, 125, "error[already-inside]");
+    }
+}
+
+/// A link has the access of its target. The link at a private file is the private file itself.
+// SPEC B16
+fn links_are_followed_inside(place: &Place) {
+    place.write("home/.ssh/id_ed25519", "secret");
+    place.write("home/code/project/.git/HEAD", "ref: refs/heads/main\n");
+    place.write("home/code/project/.git/config", "");
+    let targets = [("hidden", "~/.ssh/id_ed25519"), ("kept", "/etc/passwd"), ("config", ".git/config")];
+    let link = |(name, target): (&str, &str)| format!("ln -s {target} {name}; ");
+    let script = targets.map(link).concat() + "/run/agent-sandbox/guard explain hidden kept config .git";
+    let said = shell(place, &script);
+    let (project, home) = (place.project(), place.home());
+    let (project, home) = (project.display(), home.display());
+    for expected in [
+        format!(
+            "hidden: hidden (can be neither read nor changed)\n  path    {home}/.ssh\n  through {project}/hidden, a symlink\n"
+        ),
+        format!("kept: read-only (can be read)\n  path    /etc/passwd\n  through {project}/kept, a symlink\n"),
+        "config: private (a copy, which can be changed; few keys of it reach the host)\n".to_owned(),
+        format!("  path    {project}/.git/config\n  through {project}/config, a symlink\n"),
+        format!(
+            "  path    {project}/.git\n  rule    {project}  [@base]\n  stays   it cannot be moved or removed  [@git]\n"
+        ),
+    ] {
+        assert!(said.contains(&expected), "{expected}\nin\n{said}");
     }
 }
 

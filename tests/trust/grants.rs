@@ -13,7 +13,7 @@ fn opened_with(tree: &Tree, cwd: &str, request: &Request) -> Vec<String> {
     let [some, all] = [false, true].map(|no_optimize| {
         let compiled = compiled(tree, cwd, &Request { no_optimize, ..request.clone() });
         let grants = compiled.widening.map(|widening| widening.grants).unwrap_or_default();
-        grants.iter().map(ToString::to_string).collect::<Vec<_>>()
+        trust::lines(grants.iter().map(trust::Granted::parts))
     });
     assert_eq!(some, all);
     some
@@ -424,8 +424,7 @@ fn a_directory_created_outside_the_project_is_reported() {
         "[filesystem]\nro = [{ path = '~/new/a', if-missing = 'create' }]\nrw = [{ path = '~/new/b', if-missing = 'create' }]\n",
         &[
             "`/home/u/new/a`: missing → created (.agent-sandbox.toml:2:16)",
-            "`/home/u/new/b`: missing → created (.agent-sandbox.toml:3:16)",
-            "`/home/u/new/b`: read-only → writable (.agent-sandbox.toml:3:16)",
+            "`/home/u/new/b`: missing → created, and writable (.agent-sandbox.toml:3:16)",
         ],
     );
 }

@@ -12,8 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compile::protection::leaves_open;
-use crate::compile::{self, Request};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::Diagnostic;
 use crate::host::{Host, Session};
 use crate::policy::Protection;
 
@@ -23,8 +22,8 @@ use crate::policy::Protection;
 pub struct Diagnosis {
     /// A trial run of a small command in a sandbox succeeded.
     pub works: bool,
-    /// The policy of this folder compiles. If it does not, no run starts here. `works` is about a
-    /// trial without the project's file.
+    /// The policy of this folder has no errors, and this machine can enforce its limits. Otherwise
+    /// no run starts here. `works` is about a trial without the project's file.
     pub policy_is_valid: bool,
     pub findings: Vec<DoctorFinding>,
     /// The flags of bwrap that agent-sandbox uses and that not every bwrap has.
@@ -88,6 +87,9 @@ pub fn diagnose(host: &Host, session: &Session, allow_root: bool) -> Diagnosis {
     let trial = trial::prepare(host, session);
     let machine = trial.as_ref().ok().map(|trial| trial.machine.as_ref());
     let bwrap = machine.and_then(Result::ok).map(|machine| machine.bwrap.clone());
+    let missing = setup::missing_limits(host, session, bwrap.as_ref(), &tried);
+    let policy = setup::policy(host, session, &missing);
+    let policy_is_valid = policy.status == FindingStatus::Ok;
     let checks = [
         ("caller", Some(setup::caller(host, session, allow_root))),
         ("bwrap", Some(setup::bwrap(host, machine))),
@@ -98,7 +100,8 @@ pub fn diagnose(host: &Host, session: &Session, allow_root: bool) -> Diagnosis {
         ("Landlock", Some(machine::landlock(&tried))),
         ("seccomp", Some(machine::seccomp())),
         ("overlay", Some(machine::overlay(&tried))),
-        ("limits", Some(setup::limits(host, session, bwrap.as_ref(), &tried))),
+        ("limits", Some(setup::limits(&missing))),
+        ("policy", Some(policy)),
         ("name resolution", trial.as_ref().ok().map(|trial| setup::name_resolution(host, trial))),
         ("state folder", Some(setup::state_folder(host, session))),
         ("terminal", Some(setup::terminal())),
@@ -122,8 +125,6 @@ pub fn diagnose(host: &Host, session: &Session, allow_root: bool) -> Diagnosis {
     let checks = checks.into_iter().chain([("guard", guard), ("trial start", Some(start))]);
     let named = |(name, finding): (&str, Option<_>)| Some(DoctorFinding { name: name.to_owned(), ..finding? });
     let findings = checks.filter_map(named).collect();
-    let mut said = Diagnostics::default();
-    compile::compile(host, session, &Request::default(), &mut said);
     let bwrap_features = bwrap.iter().flat_map(setup::features).collect();
-    Diagnosis { works, policy_is_valid: !said.has_errors(), findings, bwrap_features }
+    Diagnosis { works, policy_is_valid, findings, bwrap_features }
 }

@@ -1,14 +1,16 @@
 //! Checks of the caller, of bwrap, of the limits, and of the files and folders that a run needs.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rustix::fs::{Access, access};
 
-use crate::compile::layers;
+use crate::compile::limits::unavailable;
 use crate::compile::lower::{Machine, SIZE};
-use crate::diagnostic::{Diagnostic, reason};
+use crate::compile::{self, Request, layers};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{Host, Session};
-use crate::launch::limits::try_cgroup;
+use crate::launch::limits::{CGROUP_REMEDY, try_cgroup};
 use crate::launch::{self, availability, bwrap};
 use crate::policy::{AbsPath, LimitKind};
 use crate::sys::terminal;
@@ -69,35 +71,74 @@ pub(super) fn features(bwrap: &AbsPath) -> impl Iterator<Item = Feature> + use<>
     })
 }
 
-/// Reports the limits that this machine can enforce. A trial tests the limits of a cgroup.
-pub(super) fn limits(host: &Host, session: &Session, bwrap: Option<&AbsPath>, tried: &Tried) -> DoctorFinding {
+/// The limits that this machine cannot enforce, each with the reason.
+type MissingLimits = BTreeMap<LimitKind, String>;
+
+/// Tests which limits this machine cannot enforce. A trial tests the limits of a cgroup.
+pub(super) fn missing_limits(host: &Host, session: &Session, bwrap: Option<&AbsPath>, tried: &Tried) -> MissingLimits {
     let has_size = bwrap.is_some_and(|bwrap| bwrap::flags(bwrap).unwrap_or_default().contains(SIZE));
     let no_size = (!has_size).then(|| format!("this bwrap does not have `{SIZE}`"));
-    let kinds = LimitKind::ALL.map(|kind| match kind {
-        LimitKind::Time | LimitKind::FileSize | LimitKind::Output => (kind, None),
-        LimitKind::Processes => (kind, tried.no_process_limit.clone()),
-        LimitKind::Tmp => (kind, no_size.clone()),
-        LimitKind::Memory | LimitKind::Cpus => (kind, try_cgroup(host, session, kind).err().map(|why| why.to_string())),
-    });
-    let held = kinds.iter().filter(|(_, why)| why.is_none()).map(|(kind, _)| kind.to_string());
+    let reason = |kind| match kind {
+        LimitKind::Time | LimitKind::FileSize | LimitKind::Output => None,
+        LimitKind::Processes => tried.no_process_limit.clone(),
+        LimitKind::Tmp => no_size.clone(),
+        LimitKind::Memory | LimitKind::Cpus => try_cgroup(host, session, kind).err().map(|why| why.to_string()),
+    };
+    LimitKind::ALL.into_iter().filter_map(|kind| Some((kind, reason(kind)?))).collect()
+}
+
+pub(super) fn limits(missing: &MissingLimits) -> DoctorFinding {
+    let held = LimitKind::ALL.iter().filter(|kind| !missing.contains_key(kind)).map(ToString::to_string);
     let held = held.collect::<Vec<_>>().join(", ");
-    let lacking: Vec<_> = kinds.iter().filter_map(|(kind, why)| Some((kind, why.as_ref()?))).collect();
-    if lacking.is_empty() {
+    if missing.is_empty() {
         return DoctorFinding::ok(held);
     }
     let mut reasons: Vec<(&String, Vec<String>)> = Vec::new();
-    for (kind, why) in lacking {
+    for (kind, why) in missing {
         match reasons.iter_mut().find(|(known, _)| *known == why) {
             Some((_, kinds)) => kinds.push(kind.to_string()),
             None => reasons.push((why, vec![kind.to_string()])),
         }
     }
     let reasons = reasons.iter().map(|(why, kinds)| format!("no {}: {why}", kinds.join(", ")));
+    let remedies: BTreeSet<&str> = missing.keys().map(|kind| remedy(*kind)).collect();
     DoctorFinding::limited(
         format!("{held}; {}", reasons.collect::<Vec<_>>().join("; ")),
         "a policy that sets one of the missing limits starts nothing",
-        "run as an ordinary user in a systemd session with cgroups of version 2, and install bubblewrap 0.7 or newer",
+        remedies.into_iter().collect::<Vec<_>>().join("; "),
     )
+}
+
+fn remedy(kind: LimitKind) -> &'static str {
+    match kind {
+        LimitKind::Memory | LimitKind::Cpus => CGROUP_REMEDY,
+        LimitKind::Tmp => "install bubblewrap 0.7 or newer",
+        _ => "run as an ordinary user, on Linux 5.14 or later",
+    }
+}
+
+/// Judges the policy that applies here: a mistake in it, or a limit that is missing on this
+/// machine, keeps every run from starting.
+pub(super) fn policy(host: &Host, session: &Session, missing: &MissingLimits) -> DoctorFinding {
+    let mut said = Diagnostics::default();
+    let compiled = compile::compile(host, session, &Request::default(), &mut said);
+    if let Some(error) = said.first_error() {
+        let help = error.help.clone().filter(|_| error.code == Code::UnsafeRoot);
+        let help = help.unwrap_or_else(|| "`agent-sandbox check` names every mistake".to_owned());
+        return DoctorFinding::missing(&error.clone().help(help));
+    }
+    let policy = compiled.iter().flat_map(|compiled| compiled.policy.written_limits());
+    let limit = policy.map(|limit| (limit.value.kind(), &limit.origin));
+    match limit.filter_map(|(kind, origin)| Some((kind, origin, missing.get(&kind)?))).next() {
+        None => DoctorFinding::ok("no errors, and this machine can enforce its limits"),
+        Some((kind, origin, why)) => {
+            let said = unavailable(kind, why);
+            let message = format!("{} ({origin})", said.message);
+            DoctorFinding::missing(
+                &Diagnostic { message, ..said }.help(format!("{}; or remove the limit", remedy(kind))),
+            )
+        }
+    }
 }
 
 /// Reports whether the sandbox shows the target of `/etc/resolv.conf`.

@@ -1,7 +1,7 @@
 //! The change of the policy that gives a command more access to a path.
 
 use crate::audit::effective_access::EffectiveAccess;
-use crate::audit::entry::{entry, folder_entry};
+use crate::audit::entry::{creating, entry};
 use crate::audit::rule_json::is_winner;
 use crate::compile::decide::Decision;
 use crate::policy::{AbsPath, Exactness, LayerKind, Origin, places};
@@ -26,13 +26,7 @@ impl Explainer<'_> {
         }
         let rule = match about.access {
             EffectiveAccess::Ro if about.kind.is_some() => format!("`rw = [{name}]` in `[filesystem]`"),
-            EffectiveAccess::Ro => {
-                let folder = folder_entry(about.path, project)?;
-                format!(
-                    "`rw = [{{ path = {folder}, if-missing = \"create\" }}]` in `[filesystem]` creates a folder; \
-                     create a file yourself first"
-                )
-            }
+            EffectiveAccess::Ro => creating(self.host, about.path, |path| entry(path, project))?,
             EffectiveAccess::Exclude if self.host.is_socket(about.path).unwrap_or(false) => {
                 format!("`sockets = [{name}]`")
             }

@@ -87,7 +87,8 @@ impl Lint {
         rules::findings(host, compiled, found);
         rules::unused_presets(compiled, found);
         limits::findings(compiled, found);
-        found.extend(plan::unsaid_links(&compiled.plan, &compiled.decisions).into_iter().map(LintFinding::of));
+        let links = plan::unsaid_private_links(&compiled.decisions).into_iter();
+        found.extend(links.chain(plan::unsaid_links(&compiled.plan, &compiled.decisions)).map(LintFinding::of));
         visible::hard_links(host, compiled, found);
         self.is_partial = !visible::in_project_and_home(host, compiled, found);
         visible::writable_path(host, compiled, found);

@@ -37,9 +37,9 @@ use limit_trial::{Trial, limits_to_try, try_limit};
 /// command. It tries to read and write at the path of each rule, to move pinned directories, and to
 /// undo its own confinement. The answers are compared with the policy and with an independent model
 /// of bwrap's command line. A refusal counts only where the host itself would have allowed the
-/// same; otherwise it is reported as not testable. `--quiet` shows only tests that failed or are
-/// not possible, and the total. Nothing is written, and nothing stays on the host. A limit of time
-/// or output is tried in a second sandbox, with a small limit in its place.
+/// same; otherwise it is reported as not testable. `--quiet` shows only tests that failed, and the
+/// total. Nothing is written, and nothing stays on the host. A limit of time or output is tried in
+/// a second sandbox, with a small limit in its place.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct VerifyArgs {
@@ -57,7 +57,7 @@ pub(super) struct VerifyArgs {
 const AFTER_HELP: &str = "\
 Examples:
   agent-sandbox verify                               the policy that applies here
-  agent-sandbox verify -q                            tests that failed or are not possible
+  agent-sandbox verify -q                            tests that failed, and the total
   agent-sandbox --exclude '**/*.pem' verify          with flags that go with a run
   agent-sandbox verify --json | jq '.checks[] | select(.result != \"ok\")'
 

@@ -3,6 +3,8 @@
 
 pub mod programs;
 
+use std::collections::BTreeSet;
+
 use crate::compile::config::{BaseTree, Home};
 use crate::compile::layers::Project;
 use crate::compile::policy::Setting;
@@ -65,7 +67,9 @@ fn homes(project: &Project) -> Vec<&AbsPath> {
 /// The rules that show the folders of PATH in `homes`, and the folders that known programs need.
 fn programs<'a>(homes: &'a [&AbsPath], session: &'a Session) -> impl Iterator<Item = Rule> + use<'a> {
     let in_home = |path: &AbsPath| homes.iter().any(|home| path.is_below(home));
-    let on_path = session.path_folders().filter_map(AbsPath::normalize).map(|path| (path, ON_PATH));
+    // PATH may name a folder twice.
+    let on_path: BTreeSet<AbsPath> = session.path_folders().filter_map(AbsPath::normalize).collect();
+    let on_path = on_path.into_iter().map(|path| (path, ON_PATH));
     let known = PROGRAMS.iter().flat_map(move |program| {
         let origin = Origin::BuiltIn(program.why);
         let by_variable = program.variables.iter().filter_map(|name| session.path_var(name));

@@ -104,21 +104,31 @@ pub fn check_private(
         let help = "remove files that are not needed, or change these outside";
         diagnostics.push(Diagnostic::new(Code::PrivateUnavailable, message).at(&decision.origin).help(help));
     }
+    diagnostics.extend(private_links(decisions, |layer| layer != LayerKind::Preset));
+    // A preset's pattern may also match a folder, which is no mistake of the user.
+    let is_mistake = |decision: &Decision| decision.links.is_empty() && decision.layer != LayerKind::Preset;
+    for (path, decision) in plain.into_iter().filter(|(_, decision)| is_mistake(decision)) {
+        let message = format!("`{path}` is read-only: only a file can be private");
+        let diagnostic = Diagnostic::new(Code::PrivateUnavailable, message).at(&decision.origin);
+        diagnostics.push(diagnostic.help("name the files in it"));
+    }
+}
+
+/// The private files of presets that are symlinks. Users link many settings to a folder of
+/// dotfiles, so [`check_private`] leaves these to `lint`.
+pub fn unsaid_private_links(decisions: &Decisions) -> Vec<Diagnostic> {
+    private_links(decisions, |layer| layer == LayerKind::Preset)
+}
+
+/// The files that rules of some layers make private, and that are symlinks.
+fn private_links(decisions: &Decisions, is_meant: impl Fn(LayerKind) -> bool) -> Vec<Diagnostic> {
     let ignored = decisions.ignored().filter(|ignored| ignored.why == IgnoreReason::DoesNotTighten);
     let ignored = ignored.map(|ignored| &ignored.found).filter(|found| found.rule.private.is_some());
-    for (found, link) in ignored.filter_map(|found| Some((found, found.links.first()?))) {
-        diagnostics.push(is_link(link, &found.path, &found.rule.origin));
-    }
-    for (path, decision) in plain {
-        if let Some(link) = decision.links.first() {
-            diagnostics.push(is_link(link, path, &decision.origin));
-        // A preset's pattern may also match a folder, which is no mistake of the user.
-        } else if decision.layer != LayerKind::Preset {
-            let message = format!("`{path}` is read-only: only a file can be private");
-            let diagnostic = Diagnostic::new(Code::PrivateUnavailable, message).at(&decision.origin);
-            diagnostics.push(diagnostic.help("name the files in it"));
-        }
-    }
+    let ignored = ignored.map(|found| (&found.path, found.rule.layer, &found.links, &found.rule.origin));
+    let decided = decisions.iter().filter(|(_, decision)| decision.private.is_some());
+    let decided = decided.map(|(path, decision)| (path, decision.layer, &decision.links, &decision.origin));
+    let of_layer = ignored.chain(decided).filter(|(_, layer, ..)| is_meant(*layer));
+    of_layer.filter_map(|(path, _, links, origin)| Some(is_link(links.first()?, path, origin))).collect()
 }
 
 fn is_link(link: &AbsPath, path: &AbsPath, origin: &Origin) -> Diagnostic {

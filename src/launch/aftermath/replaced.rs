@@ -54,13 +54,12 @@ fn unwatched<'w>(watch: &'w RunWatch, host: &Host) -> impl Iterator<Item = &'w A
     unwatched.filter(is_another).map(|(path, _)| path)
 }
 
-/// The warnings about files that were replaced a moment ago.
+/// The warning about files that were replaced a moment ago and stay open.
 pub(in crate::launch) fn during_run<'g>(
     root: &AbsPath,
     gaps: impl Iterator<Item = (&'g AbsPath, &'g Gap)>,
 ) -> Diagnostics {
-    let (open, covered) = split(gaps);
-    covered_again(root, &covered).into_iter().chain(left_open(root, &open)).collect()
+    left_open(root, &split(gaps).0).into_iter().collect()
 }
 
 /// Files, each with an addition to its name in the report.

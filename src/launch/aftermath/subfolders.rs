@@ -193,5 +193,23 @@ fn subfolders(host: &Host, root: &AbsPath) -> io::Result<Vec<(AbsPath, AbsPath)>
             folders.push((path, found.path));
         }
     }
+    folders.sort();
     Ok(folders)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subfolders_are_in_the_order_of_their_names() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let mut names: Vec<String> = (0..64).map(|number| format!("{}", number * 37 % 64)).collect();
+        names.iter().try_for_each(|name| std::fs::create_dir(folder.path().join(name)))?;
+        let found = subfolders(&Host::at(folder.path()), &AbsPath::root())?;
+        let found: Vec<String> = found.into_iter().map(|(entry, _)| entry.to_string()).collect();
+        names.sort();
+        assert_eq!(found, names.iter().map(|name| format!("/{name}")).collect::<Vec<_>>());
+        Ok(())
+    }
 }

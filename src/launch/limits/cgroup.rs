@@ -53,6 +53,10 @@ pub(crate) enum CgroupError {
     NoProcess,
 }
 
+/// The two ways to a cgroup.
+pub(crate) const CGROUP_REMEDY: &str = "run in a session of systemd (`loginctl enable-linger` starts its user \
+    manager), or have root delegate a folder of cgroups to you, with the controllers `memory` and `cpu`";
+
 /// A program that makes cgroups, with its name.
 type CgroupProgram = (&'static str, Resolved);
 
@@ -68,8 +72,7 @@ pub(crate) fn cgroup_source(
         return Ok(None);
     };
     let (source, programs) = find_source(host, session, &kinds).map_err(|why| {
-        let help =
-            "run in a session of systemd (`loginctl enable-linger` starts its user manager), or remove the limit";
+        let help = format!("{CGROUP_REMEDY}; or remove the limit");
         unavailable(limit.value.kind(), &why.to_string()).help(help).at(&limit.origin)
     })?;
     for (name, program) in &programs {

@@ -19,7 +19,7 @@ use crate::sys::process::Process;
 use crate::sys::timer::ContinueTimer;
 
 pub(super) use cgroup::cgroup_source;
-pub(crate) use cgroup::try_cgroup;
+pub(crate) use cgroup::{CGROUP_REMEDY, try_cgroup};
 pub(super) use output::Meter;
 use tmp::TmpFolder;
 

@@ -171,6 +171,13 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
             "uv, \"Environment variables\"",
             &["UV_LINK_MODE"],
         ),
+        // `uvx` and `uv tool` lock this folder, which is read-only at its usual place.
+        variables(
+            Set { value: "/tmp/uv-tools", for_program: Some("uv") },
+            "uv",
+            "uv, \"Storage\" and \"Environment variables\"",
+            &["UV_TOOL_DIR"],
+        ),
         variables(
             Set { value: "copy", for_program: Some("pnpm") },
             "pnpm",
