@@ -121,8 +121,7 @@ impl Restorer {
         !self.pending.is_empty()
     }
 
-    /// Covers the files that were replaced. Returns warnings about files that stay open, once for
-    /// each reason. The report names the others.
+    /// Covers the files that were replaced. Returns notes, once for each file and outcome.
     pub(super) fn cover_again(&mut self, root: &AbsPath, namespaces: &Namespaces) -> Diagnostics {
         let mut news = BTreeSet::new();
         for position in self.appeared().into_iter().chain(std::mem::take(&mut self.pending)) {
@@ -134,10 +133,8 @@ impl Restorer {
                 self.pending.insert(position);
             }
             if self.gaps.get(&file.path) != Some(&gap) {
-                if matches!(gap, Gap::Open(_)) {
-                    news.insert(file.path.clone());
-                }
                 self.gaps.insert(file.path.clone(), gap);
+                news.insert(file.path.clone());
             }
         }
         during_run(root, self.gaps.iter().filter(|(path, _)| news.contains(*path)))

@@ -54,12 +54,14 @@ fn unwatched<'w>(watch: &'w RunWatch, host: &Host) -> impl Iterator<Item = &'w A
     unwatched.filter(is_another).map(|(path, _)| path)
 }
 
-/// The warning about files that were replaced a moment ago and stay open.
+/// The notes about files that were replaced a moment ago. The report has the warnings.
 pub(in crate::launch) fn during_run<'g>(
     root: &AbsPath,
     gaps: impl Iterator<Item = (&'g AbsPath, &'g Gap)>,
 ) -> Diagnostics {
-    left_open(root, &split(gaps).0).into_iter().collect()
+    let (open, covered) = split(gaps);
+    let said = covered_again(root, &covered).into_iter().chain(left_open(root, &open));
+    said.map(|said| Diagnostic { help: None, ..said }.as_note(true)).collect()
 }
 
 /// Files, each with an addition to its name in the report.
