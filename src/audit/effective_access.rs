@@ -77,16 +77,11 @@ impl From<Access> for EffectiveAccess {
 
 /// The mounts of a plan that are visible when all of them are made.
 pub struct VisibleMounts<'p> {
+    plan: &'p Plan,
     mounts: PathMap<&'p PlannedMount>,
     read_only: BTreeSet<&'p AbsPath>,
     /// Paths of private files, at which the guard mounts links.
     links: BTreeSet<&'p AbsPath>,
-    /// Files that show a copy without credentials.
-    redacted: BTreeSet<&'p AbsPath>,
-    /// Files that show a text of the policy.
-    injected: BTreeSet<&'p AbsPath>,
-    /// Folders of the sandbox's own that a rule puts over folders of the host (SPEC P17).
-    fresh: BTreeSet<&'p AbsPath>,
     /// Every mount point, visible or not.
     points: BTreeSet<&'p AbsPath>,
 }
@@ -95,10 +90,8 @@ impl<'p> VisibleMounts<'p> {
     /// The last mount that covers a path is the visible one.
     pub fn of(plan: &'p Plan) -> Self {
         let links = plan.links.iter().map(|link| &link.path).collect();
-        let with = |view: View| plan.borders().filter(move |path| plan.view(path) == view).collect();
-        let (redacted, injected, fresh) = (with(View::Redacted), with(View::Injected), with(View::Fresh));
         let (mounts, read_only, points) = Default::default();
-        let mut visible = Self { mounts, read_only, links, redacted, injected, fresh, points };
+        let mut visible = Self { plan, mounts, read_only, links, points };
         for planned in &plan.mounts {
             let path = &planned.path;
             match planned.mount {
@@ -135,6 +128,7 @@ impl<'p> VisibleMounts<'p> {
 
     /// The access that `planned` gives at its mount point and below.
     pub fn access_by(&self, planned: &PlannedMount) -> EffectiveAccess {
+        let view = self.plan.view(&planned.path);
         match &planned.mount {
             Mount::Bind { kind: BindKind::ReadOnly, .. }
             | Mount::OwnBinary { .. }
@@ -146,12 +140,10 @@ impl<'p> VisibleMounts<'p> {
             // The copy of git's `info/exclude` is readable.
             Mount::DataFile { .. } if planned.purpose == Purpose::Base => EffectiveAccess::Ro,
             Mount::Injected { .. } => EffectiveAccess::Injected,
-            Mount::DataFile { .. } if self.injected.contains(&planned.path) => EffectiveAccess::Injected,
-            Mount::DataFile { .. } if self.redacted.contains(&planned.path) => EffectiveAccess::Redacted,
+            Mount::DataFile { .. } if view == View::Injected => EffectiveAccess::Injected,
+            Mount::DataFile { .. } if view == View::Redacted => EffectiveAccess::Redacted,
             Mount::DataFile { .. } => EffectiveAccess::Exclude,
-            Mount::Tmpfs { .. }
-                if matches!(planned.purpose, Purpose::Rule(_)) && !self.fresh.contains(&planned.path) =>
-            {
+            Mount::Tmpfs { .. } if matches!(planned.purpose, Purpose::Rule(_)) && view != View::Fresh => {
                 EffectiveAccess::Exclude
             }
             Mount::Tmpfs { .. } if self.read_only.contains(&planned.path) => EffectiveAccess::PrivateRo,

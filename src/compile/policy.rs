@@ -95,16 +95,17 @@ impl Policy {
             rules.extend(password_hashes().map(Arc::new));
         }
         refuse_unsafe_root(&rules, &layers.project, diagnostics);
-        let settings = Self::settings(layers, session);
+        let mut settings = Self::settings(layers, session);
         if settings.tmp.value == Tmp::Host {
             let origin = settings.tmp.origin.clone();
             rules.push(Arc::new(Rule::exact(Access::Rw, places::at(places::TMP), LayerKind::Base, origin)));
         }
         let own = own_places::rules(&settings.home, &settings.base, &layers.project, session, diagnostics);
         rules.extend(own.into_iter().map(Arc::new));
-        let mut policy = Self { rules, presets, protective_presets: protective_only, ..settings };
-        policy.inject_for_presets(&layers.project);
-        policy
+        // Files above the root inject nothing (SPEC L4).
+        let injecting = presets.keys().filter(|name| !protective_only.contains(*name));
+        settings.injections.extend(injecting.flat_map(|name| presets::injections(name, &layers.project)));
+        Self { rules, presets, protective_presets: protective_only, ..settings }
     }
 
     /// A policy without rules and presets.
@@ -144,15 +145,6 @@ impl Policy {
             presets: BTreeMap::new(),
             protective_presets: BTreeSet::new(),
         }
-    }
-
-    /// Adds the injections of built-in presets. Files above the root inject nothing (SPEC L4).
-    fn inject_for_presets(&mut self, project: &Project) {
-        let is_on = |name: &&String| !self.protective_presets.contains(*name);
-        let names: Vec<&String> = self.presets.keys().filter(is_on).collect();
-        let injections: Vec<Injection> =
-            names.into_iter().flat_map(|name| presets::injections(name, project)).collect();
-        self.injections.extend(injections);
     }
 
     /// Drops everything that needs a placeholder: blocks of missing paths, and second places.

@@ -31,7 +31,6 @@ use crate::sys::ablate::{self, Mitigation};
 use crate::sys::landlock::Changes;
 use crate::sys::signals::SignalMask;
 use crate::sys::{capabilities, fd, landlock, namespaces, seccomp};
-use mounts::LinkMaker;
 use report::{Answer, Report, refusal};
 use verify::Verifier;
 
@@ -206,9 +205,10 @@ fn link(plan: &GuardPlan) -> Result<(), Report> {
         return Ok(());
     }
     let no_place = |e: io::Error| Report::PrivateRefused(format!("a place for links: {}", reason(&e)));
-    let mut links = LinkMaker::new().map_err(no_place)?;
+    mounts::begin_links().map_err(no_place)?;
+    let mut parent = LastParent::default();
     plan.links.iter().try_for_each(|link| {
-        links.link(link).map_err(|e| {
+        mounts::link(link, &mut parent).map_err(|e| {
             let why = format!("`{}`: {}", link.path, reason(&e));
             match Errno::from_io_error(&e) {
                 Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Report::Changed(why),
@@ -216,7 +216,7 @@ fn link(plan: &GuardPlan) -> Result<(), Report> {
             }
         })
     })?;
-    links.finish().map_err(no_place)
+    mounts::end_links().map_err(no_place)
 }
 
 fn command(sheet: &RunSheet, call: &GuardCall) -> Vec<OsString> {

@@ -70,36 +70,28 @@ fn mask(path: &AbsPath, parent: &mut LastParent) -> io::Result<()> {
     Ok(move_mount(&copy, c"", parent, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
 }
 
-/// A file system for symlinks. It stays mounted, so that the supervisor can mount a link again
-/// after the host has replaced the file under it (SPEC Y1).
-pub(super) struct LinkMaker {
-    parent: LastParent,
+/// Mounts a file system for symlinks over an empty directory of ours. It stays mounted, so that the
+/// supervisor can mount a link again after the host has replaced the file under it (SPEC Y1).
+pub(super) fn begin_links() -> io::Result<()> {
+    let flags = CLOSED.difference(MountFlags::RDONLY);
+    Ok(mount("tmpfs", places::MARKER, "tmpfs", flags, c"mode=0700,size=1m")?)
 }
 
-impl LinkMaker {
-    /// Mounts the file system over an empty directory of ours.
-    pub(super) fn new() -> io::Result<Self> {
-        mount("tmpfs", places::MARKER, "tmpfs", CLOSED.difference(MountFlags::RDONLY), c"mode=0700,size=1m")?;
-        Ok(Self { parent: LastParent::default() })
-    }
+/// Mounts a link to the private copy over the file. Some programs resolve a link, write a new file
+/// beside its target, and rename it. With this link they do so beside the copy.
+pub(super) fn link(PrivateLink { path, copy }: &PrivateLink, parent: &mut LastParent) -> io::Result<()> {
+    let link = link_of(path);
+    symlink(copy.as_path(), link.as_path())?;
+    let (parent, name) = parent.of(path.as_path())?;
+    let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    let mount = open_tree(CWD, link.as_path(), clone)?;
+    remount_all_ro(mount.as_fd())?;
+    Ok(move_mount(&mount, c"", parent, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+}
 
-    /// Mounts a link to the private copy over the file. Some programs resolve a link, write a new
-    /// file beside its target, and rename it. With this link they do so beside the copy.
-    pub(super) fn link(&mut self, PrivateLink { path, copy }: &PrivateLink) -> io::Result<()> {
-        let link = link_of(path);
-        symlink(copy.as_path(), link.as_path())?;
-        let (parent, name) = self.parent.of(path.as_path())?;
-        let clone =
-            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
-        let mount = open_tree(CWD, link.as_path(), clone)?;
-        remount_all_ro(mount.as_fd())?;
-        Ok(move_mount(&mount, c"", parent, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
-    }
-
-    /// Makes the file system read-only.
-    pub(super) fn finish(self) -> io::Result<()> {
-        remount(&places::at(places::MARKER), CLOSED)
-    }
+/// Makes the file system for symlinks read-only.
+pub(super) fn end_links() -> io::Result<()> {
+    remount(&places::at(places::MARKER), CLOSED)
 }
 
 /// Whether a directory of another user keeps the guard from `path`. The command has the same

@@ -10,7 +10,7 @@ use crate::audit::verify::limit_trial::{self, TriedLimit};
 use crate::compile::Compiled;
 use crate::diagnostic::{Diagnostic, Diagnostics, reason};
 use crate::launch::{FrontEnd, GivenStreams, Prepared, Ran, Sandbox, SupervisedLimits, Supervisor};
-use crate::policy::{Limit, LimitKind};
+use crate::policy::Limit;
 use crate::sys::fd;
 
 use super::{cannot_verify, probe_command};
@@ -25,8 +25,7 @@ pub(super) enum Trial {
 
 /// The limits to try for the limits of a policy.
 pub(super) fn limits_to_try(compiled: &Compiled) -> impl Iterator<Item = Limit> {
-    let kinds: Vec<LimitKind> = compiled.policy.limits.keys().copied().collect();
-    kinds.into_iter().filter_map(limit_trial::limit_to_try)
+    compiled.policy.limits.keys().copied().filter_map(limit_trial::limit_to_try)
 }
 
 /// Tries `limit` in the place of the policy's own.

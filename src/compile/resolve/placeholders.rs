@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::compile::placeholder::Placeholder;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::FileKind;
+use crate::host::git::Repository;
 use crate::policy::{AbsPath, Access, LayerKind, Origin, Rule};
 
 use super::{Resolver, anchored};
@@ -26,25 +27,18 @@ pub struct NewFile {
 pub struct GitExclude {
     pub path: AbsPath,
     pub content: Vec<u8>,
-    pub work_trees: Vec<ListedWorkTree>,
+    /// The work trees whose paths the list names.
+    pub work_trees: Vec<Repository>,
     /// Set if the file does not exist yet.
     pub placeholder: Option<Placeholder>,
-}
-
-/// A work tree whose paths the list names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedWorkTree {
-    pub folder: AbsPath,
-    /// Its git directory, and the one that all work trees of the repository share.
-    pub git_dirs: [AbsPath; 2],
 }
 
 impl GitExclude {
     /// `path` relative to each work tree in which git looks at it.
     pub fn seen<'p>(&self, path: &'p AbsPath) -> impl Iterator<Item = &'p Path> {
-        self.work_trees.iter().filter_map(move |tree| {
-            let in_git = tree.git_dirs.iter().any(|folder| path.is_within(folder));
-            path.relative_to(&tree.folder).filter(|relative| !in_git && !relative.as_os_str().is_empty())
+        self.work_trees.iter().filter_map(move |Repository { work_tree, git_dir, common_dir, .. }| {
+            let in_git = path.is_within(git_dir) || path.is_within(common_dir);
+            path.relative_to(work_tree).filter(|relative| !in_git && !relative.as_os_str().is_empty())
         })
     }
 }
@@ -157,13 +151,12 @@ impl Resolver<'_> {
         let repository = self.project.repository.as_ref()?;
         let has_git = |folder: &AbsPath| self.host.exists(&folder.child(".git")).unwrap_or(false);
         let work_tree = self.project.root.ancestors().find(has_git)?;
-        let git_dirs = [repository.git_dir.clone(), repository.common_dir.clone()];
-        self.git_exclude_of(ListedWorkTree { folder: work_tree, git_dirs })
+        self.git_exclude_of(Repository { work_tree, current_branch: None, ..repository.clone() })
     }
 
-    /// git's list for `work_tree`. `None` if no mount can cover it.
-    pub(super) fn git_exclude_of(&mut self, work_tree: ListedWorkTree) -> Option<GitExclude> {
-        let path = git_exclude_path(&work_tree);
+    /// git's list for a work tree. `None` if no mount can cover it.
+    pub(super) fn git_exclude_of(&mut self, work_tree: Repository) -> Option<GitExclude> {
+        let path = work_tree.common_dir.join("info/exclude");
         // A list behind a symlink is not covered.
         let resolved = self.host.resolve(path.as_path()).ok().filter(|resolved| resolved.path == path)?;
         let mut exclude = GitExclude { path, content: Vec::new(), work_trees: vec![work_tree], placeholder: None };
@@ -189,10 +182,4 @@ impl Resolver<'_> {
         exclude.placeholder = Some(Placeholder { path: path.clone(), kind, parents, layer, origin });
         Some(exclude)
     }
-}
-
-/// The path of git's list for `work_tree`.
-pub(super) fn git_exclude_path(work_tree: &ListedWorkTree) -> AbsPath {
-    let [_, common_dir] = &work_tree.git_dirs;
-    common_dir.child("info").child("exclude")
 }

@@ -119,23 +119,20 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn limit(&mut self, kind: LimitKind, value: &TomlValue<'_>) -> Option<Sourced<Limit>> {
+        let expected = match kind {
+            LimitKind::Processes => "an integer",
+            LimitKind::Cpus => "a number",
+            _ => "a string",
+        };
         let text = match (kind, value.get_ref()) {
             (LimitKind::Cpus, DeValue::Float(number)) => number.as_str().to_owned(),
             // A number that is too large for TOML is too large for a limit.
             (LimitKind::Processes | LimitKind::Cpus, DeValue::Integer(number)) => {
                 i128::from_str_radix(number.as_str(), number.radix()).unwrap_or(i128::MAX).to_string()
             }
-            (LimitKind::Processes, _) => {
-                self.wrong_type(&kind.to_string(), "an integer", value, Some(form(kind)));
-                return None;
-            }
-            (LimitKind::Cpus, _) => {
-                self.wrong_type(&kind.to_string(), "a number", value, Some(form(kind)));
-                return None;
-            }
-            (_, DeValue::String(text)) => text.as_ref().to_owned(),
+            (_, DeValue::String(text)) if expected == "a string" => text.as_ref().to_owned(),
             _ => {
-                self.wrong_type(&kind.to_string(), "a string", value, Some(form(kind)));
+                self.wrong_type(&kind.to_string(), expected, value, Some(form(kind)));
                 return None;
             }
         };

@@ -13,14 +13,14 @@ use crate::compile::layers::{OwnFile, PROJECT_FILE};
 use crate::compile::placeholder::Placeholder;
 use crate::compile::policy::{InjectedContent, Injection, Policy};
 use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::host::git::Repository;
 use crate::host::git::ignore::may_take_out;
 use crate::host::{FileKind, Resolved};
 use crate::policy::{AbsPath, Access, Exactness, Injected, LayerKind, Origin, Rule, escape_for_display};
 use crate::sys::ablate::{self, Mitigation};
 
-use super::placeholders::{ListedWorkTree, git_exclude_path};
 use super::{Match, Resolver, anchored, reserved};
-use owners::{Owner, Owners};
+use owners::Owners;
 
 /// bwrap needs time for each bind, and a command can fill a folder for the next start.
 const MOST_OF_A_FOLDER: usize = 64;
@@ -81,9 +81,8 @@ impl Resolver<'_> {
 
     /// Whether git inside will read a list of ignored files that can name an injected path in this
     /// repository (SPEC M5). The repository may be a nested one.
-    fn has_git_exclude(&mut self, Owner { work_tree, git_dir, common_dir }: Owner) -> bool {
-        let work_tree = ListedWorkTree { folder: work_tree, git_dirs: [git_dir, common_dir] };
-        let path = git_exclude_path(&work_tree);
+    fn has_git_exclude(&mut self, work_tree: Repository) -> bool {
+        let path = work_tree.common_dir.join("info/exclude");
         // Linked worktrees share the list of their repository, and only one copy can be mounted
         // there.
         if let Some(known) = self.found.git_excludes.iter_mut().find(|known| known.path == path) {

@@ -7,20 +7,13 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::diagnostic::reason;
 use crate::host::Host;
+use crate::host::git::Repository;
 use crate::host::git::index::{self, TrackedNames};
 use crate::host::git::nested::{common_dir_of, git_dir_in};
 use crate::policy::AbsPath;
 use crate::sys::ablate::{self, Mitigation};
 
 use super::{OrRefused, refused};
-
-/// The repository that a path belongs to.
-#[derive(Clone)]
-pub(super) struct Owner {
-    pub(super) work_tree: AbsPath,
-    pub(super) git_dir: AbsPath,
-    pub(super) common_dir: AbsPath,
-}
 
 /// Reads the index of each repository once.
 pub(super) struct Owners<'h> {
@@ -71,17 +64,17 @@ impl<'h> Owners<'h> {
     }
 
     /// The nearest repository around `path`.
-    pub(super) fn nearest(&mut self, path: &AbsPath) -> Option<Owner> {
+    pub(super) fn nearest(&mut self, path: &AbsPath) -> Option<Repository> {
         path.ancestors().skip(1).find_map(|folder| owner(self.host, &folder).ok().flatten())
     }
 }
 
 /// The repository whose work tree `folder` is.
-fn owner(host: &Host, folder: &AbsPath) -> io::Result<Option<Owner>> {
+fn owner(host: &Host, folder: &AbsPath) -> io::Result<Option<Repository>> {
     if !host.exists(&folder.child(".git"))? {
         return Ok(None);
     }
     let Some((git_dir, _)) = git_dir_in(host, folder)? else { return Ok(None) };
     let common_dir = common_dir_of(host, &git_dir)?;
-    Ok(Some(Owner { work_tree: folder.clone(), git_dir, common_dir }))
+    Ok(Some(Repository { work_tree: folder.clone(), git_dir, common_dir, current_branch: None }))
 }
