@@ -11,7 +11,7 @@ use crate::policy::rule::display_as_in_json;
 pub enum Severity {
     /// Good to know; the exit code stays 0.
     Note,
-    /// The user should mend it; the exit code is 1.
+    /// The user should correct the policy; the exit code is 1.
     Warning,
     /// Nothing runs with this policy.
     Error,

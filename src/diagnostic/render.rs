@@ -140,7 +140,7 @@ fn char_boundary(text: &str, at: usize) -> usize {
     at
 }
 
-/// Replaces characters that could drive a terminal or turn the reading direction. Tabs and line
+/// Replaces characters that could control a terminal or change the reading direction. Tabs and line
 /// breaks stay.
 ///
 /// annotate-snippets replaces C0 controls and most bidirectional ones in titles, paths and source
@@ -160,7 +160,7 @@ fn is_printable(c: char) -> bool {
     matches!(c, '\t' | '\n') || !(c.is_control() || turns_direction)
 }
 
-/// One visible character instead of an invisible one: `␛` for ESC, `�` where Unicode has no
+/// A visible character to show instead of an invisible one: `␛` for ESC, `�` where Unicode has no
 /// picture.
 fn picture(c: char) -> char {
     match u32::from(c) {

@@ -68,9 +68,9 @@ impl Report {
         Self::Refused(format!("{what}: {why}"))
     }
 
-    /// For a step that every kernel grants to a process with a user namespace of its own. A lack
-    /// of memory or descriptors is temporary, so it stops this start instead of turning the guard
-    /// off.
+    /// The report for a failed step that every kernel grants to a process with a user namespace of
+    /// its own. A lack of memory or descriptors is temporary, so it stops this start instead of
+    /// turning the guard off.
     pub(super) fn unavailable(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |e| match Errno::from_io_error(&e) {
             // The kernel does not count mounts here: a limit of namespaces is reached.

@@ -1,4 +1,4 @@
-//! Operations on single files of the host, in directories where a command may have been. They
+//! Operations on single files of the host, in directories that a command may have changed. They
 //! follow no symlink, and touch only files that a run has made.
 
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! The paths in every sandbox that do not show the host.
+//! Paths of the sandbox that do not show files of the host.
 
 use crate::policy::AbsPath;
 

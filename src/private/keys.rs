@@ -7,13 +7,13 @@ use super::formats::{Entries, Key, KeyChanges, Syntax, Values};
 use crate::policy::PrivateFile;
 use crate::policy::private::{KeyPattern, LeavingKey, LeavingValue};
 
-/// The longest value that leaves, in bytes.
+/// The longest value that may reach the host, in bytes.
 const LONGEST: usize = 1000;
 
 /// Whether this change may reach the host's file, whose entries are `host`. Removing a listed key
-/// is harmless, too. A key with several values stays: git would be started for each of them.
-/// Another upstream for a branch with an upstream stays, too: a plain `git push` would go
-/// elsewhere.
+/// is harmless, too. A key with several values stays in the copy, because git would be started for
+/// each value. A new upstream for a branch that has an upstream stays, too, because it would change
+/// where a plain `git push` goes.
 pub(super) fn may_leave(file: &PrivateFile, syntax: Syntax, key: &Key, values: &Values, host: &Entries) -> bool {
     let Some(listed) = listed(file, key) else { return false };
     let is_upstream = matches!(listed.value, LeavingValue::Branch | LeavingValue::KnownRemote);

@@ -1,5 +1,5 @@
-//! The keys of each table. The parser dispatches from these lists and takes its suggestions for
-//! unknown keys from them; the tests of `schema` compare them with the schema.
+//! The keys of each table. The parser finds the reader of a key in these lists, and its suggestions
+//! for unknown keys come from them. The tests of `schema` compare the lists with the schema.
 
 use super::parse::{TomlValue, Walk};
 use super::{ConfigFile, Env, Filesystem, Git, Limits, PresetDefinition};

@@ -1,5 +1,5 @@
-//! Selects the variables that the command gets. OWNS the precedence among their entries (SPEC
-//! section 10); pure.
+//! Selects the variables that the command gets. This stage alone decides which entry wins (SPEC
+//! section 10). It reads nothing from the machine.
 //!
 //! agent-sandbox starts bwrap with these variables and no others (SPEC E1), because
 //! `/proc/1/environ` inside shows the environment of bwrap. `--setenv` would show the values in

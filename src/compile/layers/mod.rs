@@ -1,7 +1,7 @@
 //! Discovery: the project of this run, the configuration files that exist, and their order.
 //!
-//! OWNS the layer order, the search for the project root (SPEC L1–L6), and the list of our own
-//! files that no rule can open (SPEC D6).
+//! This stage alone knows the layer order, the search for the project root (SPEC L1–L6), and the
+//! list of our own files that no rule can open (SPEC D6).
 
 mod root;
 #[cfg(test)]
@@ -26,7 +26,7 @@ use crate::sys::ablate::{self, Mitigation};
 pub use root::is_unsafe_root;
 
 pub const PROJECT_FILE: &str = ".agent-sandbox.toml";
-/// No policy is this large; a larger file was named by mistake.
+/// The largest policy file. A larger file was named by mistake.
 pub(crate) const MAX_CONFIG_BYTES: u64 = 1 << 20;
 const SYSTEM_FILE: &str = "/etc/agent-sandbox/config.toml";
 
@@ -370,7 +370,8 @@ impl LayerReader<'_> {
         self.own_files.extend(found.map(OwnFile::configuration));
     }
 
-    /// A command that can write our executable can make the next run start without a sandbox.
+    /// Protects our executable. A command that can write it can make the next run start without a
+    /// sandbox.
     fn protect_executable(&mut self, path: &AbsPath) {
         // The next run does not start a file that does not exist.
         if matches!(self.host.kind(path), Ok(Some(FileKind::File))) {
@@ -472,8 +473,8 @@ pub(crate) fn unreadable(name: &str, problem: &dyn Display) -> Diagnostic {
         .help("make it a readable TOML file, or remove it")
 }
 
-/// Whether the file itself is a symlink, so that a policy was meant to be there. A link on the way
-/// is no reason for a warning: many users have one at `~/.config`.
+/// Whether the file itself is a symlink, which shows that a policy was meant to be there. A link on
+/// the way to the file is no reason for a warning: many users have one at `~/.config`.
 fn is_link(host: &Host, file: &AbsPath) -> bool {
     let folder = file.parent().and_then(|folder| host.resolve(folder.as_path()).ok());
     let entry = folder.zip(file.file_name()).map(|(folder, name)| folder.path.child(name));

@@ -1,4 +1,5 @@
-//! Turns a plan into bwrap's arguments. OWNS the spelling of bwrap's flags; pure.
+//! Turns a plan into bwrap's arguments. This stage alone spells bwrap's flags. It reads nothing
+//! from the machine.
 
 mod cgroup;
 mod limit;
@@ -143,7 +144,7 @@ impl Argv {
         cgroup.chain(self.words()).collect()
     }
 
-    /// All arguments, bwrap first.
+    /// bwrap and all its arguments.
     pub fn words(&self) -> Vec<OsString> {
         std::iter::once(self.program.as_os_str().to_owned())
             .chain(self.operations.iter().flat_map(|operation| &operation.words).cloned())

@@ -97,7 +97,7 @@ impl PlannedMount {
 pub enum Purpose {
     /// It belongs to every sandbox.
     Base,
-    /// It belongs to a place of the sandbox's own that a setting asks for.
+    /// It belongs to a private place that a setting asks for.
     Own,
     Rule(Access),
     /// It shows another content in the place of the host's.

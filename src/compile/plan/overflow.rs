@@ -129,7 +129,8 @@ impl Plan {
     }
 }
 
-/// Whether only the guard can make a mount: a service may remove the path, or bwrap cannot name it.
+/// Whether only the guard can make a mount: a service may remove the path, or it is too long for
+/// bwrap.
 fn is_guards(step: &Tightening) -> bool {
     matches!(step, Tightening::MaskIfThere(_)) || step.path().as_os_str().len() > LONGEST_OF_BWRAP
 }

@@ -1,5 +1,5 @@
-//! Programs that the settings of agents on the host name (SPEC P18). The folder of an agent is
-//! writable, and so would be the script of a hook or a status line in it.
+//! Programs that the settings of agents on the host name (SPEC P18). Without a rule of its own, the
+//! script of a hook or a status line in an agent's writable folder would be writable, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +13,8 @@ use crate::policy::AbsPath;
 
 use super::data::{AgentFile, FileUse, PRESETS};
 
-/// The state of an agent that has been used for years is a few megabytes.
+/// The largest file of settings that is read. The state of an agent that has been used for years is
+/// a few megabytes.
 const LARGEST: u64 = 64 << 20;
 
 /// Files of these kinds hold data, which commands write: logs, notes, histories, databases.

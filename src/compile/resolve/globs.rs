@@ -12,7 +12,7 @@ use super::unnamed_ancestors::UnnamedAncestors;
 use super::walk::{self, Hit, WalkPattern};
 use super::{Match, Resolver};
 
-/// Folders that every program needs, or that the sandbox has of its own.
+/// Folders that every program needs, or of which the sandbox has its own.
 const SYSTEM: [&str; 11] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/dev", "/proc", "/run"];
 

@@ -116,8 +116,7 @@ pub struct Resolution {
     /// Files to create before the start.
     pub new_files: Vec<NewFile>,
     pub second_places: Vec<SecondPlace>,
-    /// Symlinks on the way to paths that rules show. A place of the sandbox's own may cover these
-    /// symlinks.
+    /// Symlinks on the way to paths that rules show. A private place may cover these symlinks.
     pub links: Vec<ShownLink>,
     /// Our own files under other names.
     pub own_aliases: Vec<OwnFile>,
@@ -248,7 +247,8 @@ impl Resolution {
     }
 
     /// The paths that the read-only globs of presets match now, and did not match when they were
-    /// resolved. Globs with `**`, and globs in git directories, are left out: they would walk far.
+    /// resolved. Globs with `**`, and globs in git directories, are left out, because their walk
+    /// takes long.
     pub(crate) fn new_matches(&self, host: &Host) -> Vec<(Arc<Rule>, AbsPath)> {
         let is_of_preset = |rule: &Rule| {
             let is_found = matches!(&rule.origin, Origin::Preset { path, .. } if path.starts_with('$'));

@@ -12,7 +12,7 @@ use crate::policy::{AbsPath, CredentialFile, Mask, Rule};
 
 use super::{Match, Resolver};
 
-/// Settings are small.
+/// The largest file of settings that is copied.
 const LARGEST: u64 = 1 << 20;
 /// Each copy is one of bwrap's binds, and a command can create any number of files.
 const MOST_COPIES: usize = 32;

@@ -54,7 +54,7 @@ pub(super) struct Walked {
     /// Patterns, and the directories that they needed and that could not be read.
     pub unreadable: Vec<(usize, AbsPath, io::Error)>,
     pub snapshot: WalkSnapshot,
-    /// The starts that a walk from above has reached.
+    /// The start directories that a walk from further up has reached.
     entered: BTreeSet<AbsPath>,
     next: Vec<Task>,
 }
@@ -286,8 +286,8 @@ impl Walker<'_> {
     }
 }
 
-/// The first and last bytes of the names that the patterns of a directory may match. Most files are
-/// told apart by them, without asking each pattern.
+/// The first and last bytes of the names that the patterns of a directory may match. These bytes
+/// rule out most names, so that few names are compared with each pattern.
 struct Glance {
     first: [bool; 256],
     last: [bool; 256],

@@ -21,7 +21,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host};
 use crate::policy::path::{AbsPath, escape_for_display};
 
-/// Pointers, `HEAD` and the configuration have a few lines; a `.git` of gigabytes is no pointer.
+/// The largest pointer or `HEAD`. Both have a few lines, and a `.git` of gigabytes is no pointer.
 const SMALL_FILE: u64 = 1 << 20;
 
 pub use named::{Named, named};
@@ -237,7 +237,7 @@ pub(crate) fn read_small(host: &Host, file: &AbsPath) -> io::Result<Option<Vec<u
     host.noting_closed(file.as_path(), host.read_regular(file, SMALL_FILE))
 }
 
-/// Settings with thousands of remotes and branches have a megabyte.
+/// The largest file with settings. Settings with thousands of remotes and branches have a megabyte.
 const LARGEST_SETTINGS: u64 = 64 << 20;
 
 /// The content of a file with settings; `None` if it does not exist.

@@ -14,7 +14,7 @@ use super::{Entries, EntryReader, FormatError, Key, Values};
 use crate::host::git::config;
 use crate::sys::process::output_within;
 
-/// One change takes some milliseconds.
+/// The time limit for git. One change takes some milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 const MOST_OUTPUT: usize = 4096;
 

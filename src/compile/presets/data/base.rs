@@ -12,7 +12,7 @@ pub(super) const ALL: BuiltinPreset = BuiltinPreset {
 pub(super) const BASE: BuiltinPreset = BuiltinPreset {
     groups: &[
         group("all", "the command works on the project", &[rw(".")]),
-        // The whole file system is read-only already. Naming the home keeps it so when a rule
+        // The whole file system is read-only already. This entry keeps the home read-only if a rule
         // opens a folder above it.
         group("all", "the home is read, and changed only where a preset says so", &[ro("~")]),
     ],

@@ -1,5 +1,5 @@
-//! Injections: the paths at which the command reads another content (SPEC section 27). Each becomes
-//! a match that no other rule beats.
+//! Injections: the paths at which the command reads other content (SPEC section 27). Each becomes a
+//! match, and no other rule wins over it.
 
 mod owners;
 
@@ -25,7 +25,7 @@ use owners::{Owner, Owners};
 /// bwrap needs time for each bind, and a command can fill a folder for the next start.
 const MOST_OF_A_FOLDER: usize = 64;
 
-/// No list of ignored files is this large.
+/// The largest `.gitignore` that is read.
 const LARGEST_GITIGNORE: u64 = 1 << 20;
 
 /// The number of symlinks that the kernel follows.
@@ -401,7 +401,7 @@ impl Injector<'_, '_> {
             let message = format!("`{path}` would make the folder around it a project or a repository");
             return refused(message, "name another target");
         }
-        // A placeholder of another run is a folder or a file, and keeps its kind.
+        // A placeholder of another run is a folder or a file, and this run cannot change that.
         let has_folder = there.map(|there| there == FileKind::Directory);
         if is_missing && has_folder.is_some_and(|has_folder| has_folder != (kind == FileKind::Directory)) {
             let (has, wants) = match has_folder {

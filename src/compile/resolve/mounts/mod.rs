@@ -36,7 +36,7 @@ impl Resolver<'_> {
     /// Adds a match at each other name of each protected path. `decide` keeps the matches that
     /// tighten.
     pub(super) fn aliases(&mut self, mounts: &Mounts, own: &[OwnFile]) {
-        // A root of our own shows none of the host's other mounts. A rule that only shows a path
+        // A minimal base shows none of the host's other mounts. A rule that only shows a path
         // protects nothing.
         let is_part_of_base = |found: &Match| {
             found.rule.refinements.only_shows || found.path.is_root() && found.rule.refinements.mask == Mask::OwnPlace
@@ -172,7 +172,7 @@ impl Mounts {
     }
 }
 
-/// Whether `path` is in a file system that the sandbox has of its own.
+/// Whether `path` is in a private place.
 fn is_of_the_sandbox(path: &AbsPath) -> bool {
     [places::PROC, places::DEV].iter().any(|place| path.as_path().starts_with(place))
 }

@@ -91,8 +91,8 @@ impl Resolver<'_> {
         self.accept(Match { links, fixed_prefix, ..found });
     }
 
-    /// The mask loses to every rule that names the path, and wins over every glob: a glob that
-    /// happens to match a socket does not mean it.
+    /// The mask loses to every rule that names the path, and wins over every glob, because a glob
+    /// may match a socket by accident.
     fn hide(&mut self, path: AbsPath, kind: FileKind, why: &'static str) {
         // Root inside has no capabilities and cannot enter such a folder. bwrap can mount nothing
         // in it either.
@@ -231,7 +231,8 @@ impl Resolver<'_> {
     }
 
     /// The sockets outside of the project that would be visible or that a pattern may allow, and
-    /// how they are known. For sockets in an inaccessible directory of our own, that directory.
+    /// how they are known. For sockets in a directory of our own that we cannot enter, the map has
+    /// that directory.
     fn find_sockets(&mut self, patterns: &[WalkPattern]) -> BTreeMap<AbsPath, (FileKind, &'static str)> {
         // Hundreds of sockets lie in a few directories.
         let mut folders = BTreeMap::new();

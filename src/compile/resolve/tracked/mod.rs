@@ -58,8 +58,9 @@ impl<'h> TrackedFiles<'h> {
     /// Whether the index of the nearest repository around `path` has it as a regular file with its
     /// present content. `path` holds no symlinks.
     ///
-    /// Every doubt is a no: no repository, an index that cannot be read or understood, a symlink on
-    /// the way, an entry that is unmerged, skipped in the work tree or only intended.
+    /// Returns `false` in every doubtful case: no repository, an index that cannot be read or
+    /// understood, a symlink on the way, an entry that is unmerged, skipped in the work tree or
+    /// only intended.
     pub(crate) fn holds(&mut self, path: &AbsPath) -> bool {
         self.is_held(path).unwrap_or(false)
     }

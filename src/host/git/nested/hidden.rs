@@ -22,12 +22,13 @@ fn hash_of(work_tree: &AbsPath, name: &[u8]) -> NameHash {
     hash.first_chunk().copied().unwrap_or_default()
 }
 
-/// Runs at the same time compare their hidden files only if there are at most so many.
+/// Overlapping runs compare their hidden files only if there are no more of them than this.
 const MOST_COMPARED: usize = 100_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HiddenFiles {
-    /// The hashes of all hidden files. In a search after a run, of those at its start.
+    /// The hashes of all hidden files. For a search after a run, the hashes of the files that were
+    /// hidden at its start.
     known: Arc<HashSet<NameHash>>,
     /// Whether this is a search after a run.
     compares: bool,
