@@ -25,9 +25,9 @@ pub enum EffectiveAccess {
     Injected,
     /// A copy of the host's file, kept for this project, which the command can read and change.
     PrivateFile,
-    /// A folder of the sandbox's own, empty at the start and removed after the run.
+    /// A private folder, empty at the start and removed after the run.
     Private,
-    /// A folder of the sandbox's own, in which the command can create nothing.
+    /// A private folder, in which the command can create nothing.
     PrivateRo,
     /// The sandbox's own `/dev`.
     Dev,
@@ -85,7 +85,7 @@ pub struct VisibleMounts<'p> {
     redacted: BTreeSet<&'p AbsPath>,
     /// Files that show a text of the policy.
     injected: BTreeSet<&'p AbsPath>,
-    /// Folders of the sandbox's own that a rule puts over folders of the host (SPEC P17).
+    /// Empty folders that a rule puts over folders of the host (SPEC P17).
     fresh: BTreeSet<&'p AbsPath>,
     /// Every mount point, visible or not.
     points: BTreeSet<&'p AbsPath>,

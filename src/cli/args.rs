@@ -113,20 +113,20 @@ pub(super) struct Options {
     /// Print what would be executed, and execute nothing
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "shell")]
     pub print_args: Option<PrintForm>,
-    /// Become the sandbox instead of supervising it: signals to this process end the command,
-    /// nothing is cleaned up or reported afterwards, and the command can create missing paths that
-    /// presets block (`.vscode`)
+    /// Replace this process by the sandbox, without a supervisor: signals to this process end the
+    /// command, nothing is cleaned up or reported afterwards, and the command can create missing
+    /// paths that presets block (`.vscode`)
     #[arg(long, conflicts_with = "print_args")]
     pub exec: bool,
     /// Create no placeholders: the command can create missing paths that presets block
     ///
-    /// For a home that cannot be written: placeholders are noted in the state folder. Paths that
-    /// the command creates are reported.
+    /// For a home that cannot be written, because a run notes its placeholders in the state folder.
+    /// A report names the paths that the command creates.
     #[arg(long)]
     pub no_placeholders: bool,
     #[command(flatten)]
     pub mounts: MountArgs,
-    /// Say whether this is inside a sandbox (exit code 0) or outside (1)
+    /// Say whether this process is inside a sandbox (exit code 0) or outside (1)
     #[arg(long, alias = "check", conflicts_with_all = ["command", "print_args"])]
     pub inside: bool,
     /// Run although the caller is root
@@ -144,7 +144,7 @@ pub(super) struct Options {
     /// How to show errors and warnings
     #[arg(long, value_name = "FORMAT", default_value = "text", global = true)]
     pub message_format: MessageFormat,
-    /// When to use colours: `auto` is on a terminal, unless NO_COLOR is set
+    /// When to use colours: `auto` means on a terminal, unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub color: ColorChoice,
 }
@@ -172,7 +172,7 @@ pub(super) struct FileArgs {
 
 #[derive(Debug, Default, PartialEq, Eq, Args)]
 pub(super) struct RuleArgs {
-    /// Make PATH (or what the pattern matches) read-only; repeatable
+    /// Make PATH, or the matches of a pattern, read-only; repeatable
     #[arg(long, value_name = "PATH")]
     pub ro: Vec<OsString>,
     /// Make PATH writable; repeatable
@@ -251,14 +251,14 @@ fn from_and_to(written: OsString) -> Result<(OsString, OsString), InjectMistake>
 
 #[derive(Debug, Args)]
 pub(super) struct MountArgs {
-    /// Make one mount for each rule in force, also where it changes nothing
+    /// Make one mount for each rule in force, even if the mount changes nothing
     #[arg(long)]
     pub no_optimize: bool,
     /// Run on bwrap alone, without the guard that compares and locks the mounts
     ///
-    /// Gives up: locked mounts (a directory handed from one sandbox to another outlives them), the
-    /// check that the mounts are those in the plan, policies with more than some 2,000 rules, and
-    /// handlers of the command for Ctrl-C and SIGTERM.
+    /// Without the guard, the mounts are not locked (a directory handed from one sandbox to another
+    /// outlives them), nothing checks that the mounts are those in the plan, a policy can have only
+    /// some 2,000 rules, and the command cannot handle Ctrl-C and SIGTERM.
     #[arg(long)]
     pub no_guard: bool,
 }

@@ -16,7 +16,8 @@ use super::output::Output;
 
 /// Validate configuration files and show everything that is wrong at once
 ///
-/// Without FILE: the files that a run here would use. The exit code is 1 if there are errors.
+/// Without FILE, validates the files that a run here would use. The exit code is 1 if there are
+/// errors.
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckArgs {
     /// A project file to validate, as if its folder were the project; a folder stands for its

@@ -22,7 +22,8 @@ use super::debug;
 use super::output::Output;
 use super::style::Paint;
 
-/// Compare two policies on this host: what is wider, what is narrower, by which rules
+/// Compare two policies on this host: list the access that becomes wider or narrower, with the
+/// rules
 ///
 /// OLD and NEW stand for the project's `.agent-sandbox.toml`. Both are compiled here, with your own
 /// files and the flags of this command line, and the two effective policies are compared at every
@@ -36,9 +37,9 @@ pub(super) struct DiffArgs {
     /// A file, `git:REV` (the project's file at that revision), `-` (standard input), or
     /// `/dev/null` (no project file)
     old: OsString,
-    /// Another of these; without it, the project's file as it is now
+    /// A second operand of these kinds; without it, the project's file as it is now
     new: Option<OsString>,
-    /// Exit with 1 if NEW is wider than OLD anywhere; narrower alone is 0
+    /// Exit with 1 if NEW is wider than OLD anywhere, and with 0 if it is only narrower
     #[arg(long)]
     exit_code: bool,
     /// If a revision has no such file, compare the policy without a project file

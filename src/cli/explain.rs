@@ -23,14 +23,14 @@ use super::explain_inside;
 use super::output::Output;
 use super::style::Paint;
 
-/// Say what a command may do at a path, by which rule, and why other rules lost
+/// Show the access of a command at a path, the rule that gives it, and why other rules lost
 ///
-/// PATH is relative to the working directory. Symlinks are followed as rules follow them. PATH need
-/// not exist: then `explain` names the rule that would apply to it, and says whether the command
+/// PATH is relative to the working directory. Symlinks are followed as rules follow them. If PATH
+/// does not exist, `explain` names the rule that would apply to it, and says whether the command
 /// can create it. Flags of a policy (`--rw`, `--preset`, …) count as in a run, before the
-/// subcommand or after it. With `--env`, say whether the command gets a variable, and why; values
-/// are not shown. With `--limits`, say which limits are in force. Nothing is started, and nothing
-/// on the host is changed. Inside a sandbox, the answer is about the policy in force.
+/// subcommand or after it. With `--env`, says whether the command gets a variable, and why; values
+/// are not shown. With `--limits`, lists the limits in force. Nothing is started, and nothing on
+/// the host is changed. Inside a sandbox, the answer is about the policy in force.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ExplainArgs {
@@ -40,7 +40,7 @@ pub(super) struct ExplainArgs {
     /// A variable of the environment to look at; may be repeated
     #[arg(long, value_name = "NAME")]
     env: Vec<OsString>,
-    /// Say which limits are in force, and how each is enforced
+    /// List the limits in force, and how each is enforced
     #[arg(id = "show_limits", long = "limits")]
     limits: bool,
     /// Print one JSON object: see `agent-sandbox schema explain`

@@ -24,7 +24,7 @@ use super::style::Paint;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct PrivateArgs {
-    /// What to do: list, show or forget
+    /// The action: list, show or forget
     #[arg(value_name = "list|show|forget")]
     action: PrivateAction,
     /// The host's files; without any, `show` means all of the project

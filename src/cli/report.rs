@@ -19,7 +19,7 @@ use super::style::Paint;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ReportArgs {
-    /// Show the newest report alone
+    /// Show only the newest report
     #[arg(long)]
     last: bool,
     /// Print one JSON object, see `agent-sandbox schema report`

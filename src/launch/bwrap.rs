@@ -21,10 +21,10 @@ use super::{availability, limits, mount_files};
 
 /// The time that bwrap may take to answer, on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// More bytes than the help of bwrap has.
+/// The most bytes of an answer that are read. The help of bwrap is shorter.
 pub(super) const LARGEST_ANSWER: usize = 1 << 16;
 
-/// No bwrap is this large.
+/// The largest bwrap that is searched for the name of a flag.
 const LARGEST_BWRAP: u64 = 16 << 20;
 
 pub(super) fn first_on_path(host: &Host, session: &Session, name: &str) -> Option<Resolved> {

@@ -127,7 +127,7 @@ fn targets(plan: &GuardPlan) -> Vec<MountTarget> {
 }
 
 /// The directories above restricted paths that a command could write. A command in another sandbox
-/// may write where this policy does not allow it, but nowhere else than the user.
+/// may write where this policy forbids it, but only where the user can write.
 fn directories(host: &Host, plan: &GuardPlan) -> BTreeSet<AbsPath> {
     let expected: BTreeMap<AbsPath, Expected> =
         plan.all_expected().map(|expected| (expected.path.clone(), expected)).collect();

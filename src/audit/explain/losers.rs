@@ -131,7 +131,7 @@ impl Explainer<'_> {
             ..Loser::new(by_glob(rule, &at), LoserReason::NotLookedInto)
         }));
         let winner_at = about.won.map(|(at, _)| at);
-        // If the winner has rivals at its own path, the best of them is next in line.
+        // If other rules lost at the winner's own path, the strongest of them is next in line.
         let has_rivals = about.won.is_some_and(|(at, winner)| {
             !winner.losers.is_empty() || (winner.access == Access::Exclude && self.silences_preset(about.path, at))
         });

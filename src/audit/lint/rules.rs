@@ -240,7 +240,8 @@ fn redundant(index: &RuleIndex, rule: &Rule) -> Option<Diagnostic> {
         let decision = compiled.decisions.get(&found.path);
         decision.is_some_and(|decision| decision.losers.iter().any(|loser| loser.rule.access != rule.access))
     };
-    // A rule that creates, blocks or demands a path has this effect with any rules around it.
+    // A rule that creates, blocks or requires a path has this effect whatever the rules around it
+    // are.
     let acts = rule.if_missing != IfMissing::Skip;
     if index.has_pin(rule) || rule.shows_socket || acts || index.matches(rule).iter().any(beats) {
         return None;

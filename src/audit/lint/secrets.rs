@@ -12,7 +12,7 @@ use crate::compile::presets::data::PUBLIC_ENV;
 use crate::host::{FileKind, Host};
 use crate::policy::AbsPath;
 
-/// Keys and credentials are small.
+/// The largest file whose content is examined. Keys and credentials are small.
 const LARGEST: u64 = 1 << 18;
 
 #[derive(Clone, Copy)]

@@ -78,7 +78,7 @@ pub struct Check {
 pub enum Effect {
     /// It works, on the host's file.
     Allowed,
-    /// It works, on something of the sandbox's own.
+    /// It works, but on a file or folder that belongs to the sandbox.
     Private,
     Refused,
 }

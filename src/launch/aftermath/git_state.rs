@@ -1,6 +1,7 @@
 //! Files in git directories whose contents git does not check, such as `MERGE_RR` and the names in
 //! an index. They can make git read, write or delete files that the command could not. Such a file
-//! is moved aside: git itself does not write such content, or the user loses little.
+//! is moved aside. This is safe, because git itself does not write such content, or because the
+//! user loses little.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;

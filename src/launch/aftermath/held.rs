@@ -24,9 +24,9 @@ pub(super) struct Held<'a> {
 
 /// The parts of a report.
 pub(super) struct HeldReport {
-    /// The finding, as a sentence that the outcome continues.
+    /// The finding: the first half of a sentence, to which the outcome is added.
     pub finding: String,
-    /// The subject of that continuation: the path, or `it`.
+    /// The subject of the second half: the path, or `it`.
     pub subject: String,
     pub help_if_moved: &'static str,
     pub help_if_not: &'static str,

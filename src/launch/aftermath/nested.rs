@@ -37,7 +37,7 @@ pub(super) struct NestedWatch {
     /// The repositories that mounts do not protect completely, and the doubts about each at the
     /// start.
     open: BTreeMap<AbsPath, (Nested, Vec<String>)>,
-    /// Worktrees whose `.git` no mount protects, and the git directory of each.
+    /// Worktrees whose `.git` is protected by no mount, each with its git directory.
     pointers: Vec<(AbsPath, AbsPath)>,
     /// The repositories at the start, with their work trees.
     families: Families,
