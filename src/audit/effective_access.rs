@@ -55,10 +55,13 @@ impl EffectiveAccess {
             EffectiveAccess::Ro => "can be read, not changed",
             EffectiveAccess::Exclude => "can be neither read nor changed",
             EffectiveAccess::Redacted => "a copy without its credentials can be read, not changed",
-            EffectiveAccess::Injected => "the injected content can be read, the host's is not visible",
-            EffectiveAccess::PrivateFile => "a copy for this project can be read and changed, the host's file stays",
-            EffectiveAccess::Private => "a place of the sandbox's own, empty at first, gone after the run",
-            EffectiveAccess::PrivateRo => "a place of the sandbox's own, in which nothing can be made",
+            EffectiveAccess::Injected => "the injected content can be read; the host's file is not visible",
+            EffectiveAccess::PrivateFile => {
+                "a copy for this project can be read and changed; the host's file stays as \
+                                             it is"
+            }
+            EffectiveAccess::Private => "a private folder, empty at first, gone after the run",
+            EffectiveAccess::PrivateRo => "a private folder, in which nothing can be created",
             EffectiveAccess::Dev => "the sandbox's own `/dev`, with a few harmless devices",
             EffectiveAccess::Proc => "the sandbox's own `/proc`, with its own processes",
         }

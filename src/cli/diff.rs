@@ -54,7 +54,7 @@ pub(super) struct DiffArgs {
 
 const AFTER_HELP: &str = "\
 Examples:
-  agent-sandbox diff git:HEAD                      what an edit that is not committed changes
+  agent-sandbox diff git:HEAD                      the effect of an edit that is not committed
   agent-sandbox diff --exit-code git:origin/main   in CI: fail if a change opens something
   agent-sandbox diff /dev/null                     the file beside the policy without it
   agent-sandbox diff old.toml new.toml --json
@@ -150,7 +150,7 @@ fn subject(what: &Subject) -> String {
         Subject::Network => "network".to_owned(),
         Subject::Docker => "docker".to_owned(),
         Subject::Nested => "user namespaces inside".to_owned(),
-        Subject::Inherit => "variables that nothing names".to_owned(),
+        Subject::Inherit => "variables that no entry names".to_owned(),
         Subject::Limit { limit } => format!("limit `{limit}`"),
         Subject::Requirement { protection } => format!("protection `{protection}`"),
         Subject::Variable { name } => format!("variable `{}`", escape_for_display(&name.0)),
@@ -198,7 +198,7 @@ fn at_revision(
         return Ok(nothing(format!("{name}:{PROJECT_FILE}"), Some(note)));
     }
     let message = format!("`{name}` has no `{PROJECT_FILE}` in `{}`", project.root);
-    let help = "`--allow-missing` compares with the policy without a project file";
+    let help = "use `--allow-missing` to compare with the policy without a project file";
     Err(Diagnostic::new(Code::NoComparison, message).help(help))
 }
 

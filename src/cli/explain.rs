@@ -154,8 +154,8 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
         access.meaning()
     );
     let state = match explanation.kind {
-        None if access.shows_host() || access == EffectiveAccess::Exclude => ", where nothing is",
-        Some(HostKind::Symlink) => ", where the host has a symlink, which is not seen inside",
+        None if access.shows_host() || access == EffectiveAccess::Exclude => ", where nothing exists",
+        Some(HostKind::Symlink) => ", where the host has a symlink, which is not visible inside",
         _ => "",
     };
     // Only the first line has the title.
@@ -258,7 +258,9 @@ fn durability(one: &Durability, is_uniform: bool, paint: Paint) -> String {
         Durability::Pinned { keeps } => good(format!(
             "the directory stays where it is: it cannot be renamed or removed, because {keeps} lies in it"
         )),
-        Durability::Generated => "a copy for this sandbox, made at the start, with lines of its own".to_owned(),
+        Durability::Generated => "a copy of the host's file with added lines, made for this sandbox at the \
+                                  start"
+            .to_owned(),
         Durability::Private => "until the sandbox ends".to_owned(),
     }
 }

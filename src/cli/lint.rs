@@ -112,7 +112,7 @@ fn text(lint: &Lint, paint: Paint) -> String {
         text += &format!("… and {more} more; `--format json` shows all\n\n");
     }
     if lint.is_partial {
-        let partial = "the project is too large to be looked at as a whole: some files were not seen";
+        let partial = "the project is too large to be searched completely: some files were not examined";
         text += &format!("{}\n", paint.aside(partial));
     }
     let counted = |severity: Severity| match lint.count(severity) {

@@ -194,7 +194,7 @@ fn refuse_unreadable(host: &Host, plan: &Plan, diagnostics: &mut Diagnostics) {
         && !diagnostics.has_errors()
     {
         let message = format!("`{path}` cannot be read: {}", reason(&error));
-        let help = "make it readable, or try again: it may name what has to be protected";
+        let help = "make it readable, or try again: it may name paths to protect";
         diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
     }
 }

@@ -91,10 +91,11 @@ impl Report {
             Self::Refused(why) | Self::Changed(why) | Self::PrivateRefused(why) => refusal(why),
             Self::Unavailable(why) => {
                 Diagnostic::new(Code::GuardUnavailable, format!("the guard cannot work on this machine: {why}"))
-                    .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up")
+                    .help("run on bwrap alone with `--no-guard`; `--help` says what that gives up")
             }
             Self::LimitRefused(kind, why) => unavailable(*kind, why).help(
-                "`agent-sandbox doctor` says which limits this machine can enforce; remove this one to run without it",
+                "remove this limit to run without it; `agent-sandbox doctor` lists the limits that this machine can \
+                 enforce",
             ),
             Self::MountLimit(why) => {
                 Diagnostic::new(Code::GuardRefused, format!("the kernel allows no more mounts: {why}"))

@@ -64,10 +64,10 @@ pub(super) fn sufficient_flags(bwrap: &AbsPath, with_tmp: bool) -> Result<BTreeS
     }
     if flags.contains(PERMS) {
         let why = format!("`{bwrap}` does not have `{SIZE}`");
-        return Err(unavailable(LimitKind::Tmp, &why).help("bubblewrap 0.7 and newer have it; or remove the limit"));
+        return Err(unavailable(LimitKind::Tmp, &why).help("install bubblewrap 0.7 or newer, or remove the limit"));
     }
     let message = format!("`{bwrap}` does not have `{PERMS}`, which this policy needs");
-    Err(Diagnostic::new(Code::BwrapTooOld, message).help("bubblewrap 0.5 and newer have it"))
+    Err(Diagnostic::new(Code::BwrapTooOld, message).help("install bubblewrap 0.5 or newer"))
 }
 
 /// The flags that the help of `bwrap` names. A version number does not tell them, because

@@ -342,7 +342,7 @@ fn repeated(at: &AbsPath, read: &io::Result<KeptReport>) -> Diagnostic {
     match read {
         Ok(report) => {
             let message = format!("the report of the run here that ended {} was never shown: see below", report.age());
-            Diagnostic::new(Code::UnshownReport, message).help("`agent-sandbox report --last` shows it again")
+            Diagnostic::new(Code::UnshownReport, message).help("show it again with `agent-sandbox report --last`")
         }
         Err(e) => {
             let message = format!("the report of an earlier run here was never shown, and is lost: {}", reason(e));

@@ -245,7 +245,7 @@ impl LimitError {
             Self::NoUnit { kind, .. } | Self::UnknownUnit { kind, .. } => form(*kind),
             Self::UnknownName { .. } => {
                 let names = LimitKind::ALL.map(|kind| kind.to_string());
-                format!("the limits are {}", names.join(", "))
+                format!("name one of these limits: {}", names.join(", "))
             }
             Self::NoValue { .. } => "write `--limit KEY=VALUE`, such as `--limit time=30m`".to_owned(),
         }

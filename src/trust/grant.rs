@@ -109,7 +109,7 @@ impl fmt::Display for Grant {
             Grant::OtherNames { path } => write!(f, "`{path}`: only this name of the file is protected"),
             Grant::Preset { name } => write!(f, "preset `@{name}`: on → off"),
             Grant::Create { path } => write!(f, "`{path}`: missing → created"),
-            Grant::Inject { path } => write!(f, "`{path}`: the command reads another content there, which is injected"),
+            Grant::Inject { path } => write!(f, "`{path}`: the command reads injected content there"),
             Grant::Device { path } => write!(f, "device `{path}`: hidden → can be used"),
             Grant::Socket { path } => write!(f, "socket `{path}`: hidden → can be used"),
             Grant::Path { path, from, to } => write!(f, "`{path}`: {from} → {to}"),

@@ -47,7 +47,7 @@ fn a_rule_under_an_injection_is_no_finding() {
 fn a_rule_that_only_repeats_another_is_a_note() {
     assert_eq!(
         found_in(["home/u/proj/src/"], "[filesystem]\nro = ['src', './src']\n"),
-        ["note shadowed-rule: `src` says what other rules say already"]
+        ["note shadowed-rule: `src` repeats other rules"]
     );
 }
 

@@ -129,7 +129,7 @@ fn the_command_to_type_makes_the_same_run_start() {
     let refused = run(&place, flags.iter().chain(&["--", "true"]));
     assert_eq!((refused.code, refused.codes()), (Some(125), vec!["untrusted-policy"]));
     let typed = "agent-sandbox -C 'sub dir' --preset mine --network=false trust";
-    assert!(refused.err.contains(&format!("= help: `{typed}` records that you agree")), "{}", refused.err);
+    assert!(refused.err.contains(&format!("= help: record your consent with `{typed}`")), "{}", refused.err);
     let script = typed.replacen("agent-sandbox", crate::support::binary().to_str().unwrap(), 1) + " --yes";
     let agreed = crate::Ran::of(&place.command("/bin/sh").args(["-c", &script]).output().unwrap());
     assert_eq!((agreed.code, agreed.err.as_str()), (Some(0), ""));

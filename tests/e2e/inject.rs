@@ -86,7 +86,7 @@ fn the_example_gives_the_application_its_own_settings(place: &Place) {
     assert_eq!(shell(place, "! echo x >>.env && ! rm .env && ! mv .env x && cat .env 2>&1"), "KEY=test\n");
     assert_eq!(fs::read_to_string(place.project().join(".env")).unwrap(), "KEY=secret\n");
     let inside = shell(place, "/run/agent-sandbox/guard explain .env");
-    assert!(inside.starts_with(".env: injected (another content can be read, and not the host's)\n"), "{inside}");
+    assert!(inside.starts_with(".env: injected (injected content can be read, but not the host's file)\n"), "{inside}");
     let explained = succeeded(place.agent_sandbox().args(["explain", ".env"]).output().unwrap());
     assert!(explained.contains("injected .env → "), "{explained}");
     assert!(explained.contains("[.agent-sandbox.toml:"), "{explained}");
@@ -195,7 +195,7 @@ fn an_injection_outside_of_the_project_needs_consent(place: &Place) {
     write(place, ".agent-sandbox.toml", "[[inject]]\ntext = 'mine'\nto = '~/.claude/CLAUDE.md'\n");
     let output = run(place, &["--", "true"]);
     failed(&output, 125, "error[untrusted-policy]");
-    assert!(stderr(&output).contains(".claude/CLAUDE.md`: the command reads another content there, which is injected"));
+    assert!(stderr(&output).contains(".claude/CLAUDE.md`: the command reads injected content there"));
     place.trust();
     assert_eq!(shell(place, "cat ~/.claude/CLAUDE.md"), "mine");
     // An injection in the project needs no consent.

@@ -133,7 +133,7 @@ fn the_command_finds_out_which_rules_govern_it(place: &Place) {
             project.display()
         ),
         format!(": hidden (can be neither read nor changed)\n  path    {}/.ssh/id_ed25519\n", home.display()),
-        "/tmp/x: own (the sandbox's own: nothing of the host is in it)\n".to_owned(),
+        "/tmp/x: own (private to the sandbox: no file of the host is in it)\n".to_owned(),
         "/: read-only (can be read)\n".to_owned(),
         "GITHUB_TOKEN: not passed (the caller has it)\n  rule    @secrets\n  \
          open    outside, for the next run: `pass = [\"GITHUB_TOKEN\"]` in `[env]`\n"

@@ -257,7 +257,7 @@ fn host_changes_at_a_placeholder_are_kept_and_reported(place: &Place) {
     place.give_away();
     let said = stderr(&waiting.end(""));
     for (name, why) in [("hooks", "something else"), ("token", "its content"), ("keys", "it is not empty")] {
-        let left = "where a placeholder stood during a run, is left as it is";
+        let left = "where a placeholder was during a run, is left as it is";
         assert!(said.contains(&format!("{}`, {left}: {why}", at(name).display())), "{said}");
     }
     assert_eq!(project(place), ["hooks", "keys", "token"]);

@@ -79,12 +79,11 @@ fn an_injection_is_a_grant_outside_of_the_project() {
     let repository = tree();
     repository.add("home/u/proj/.git/config");
     assert_opens(&repository, &text(".git/config"), &[]);
-    let elsewhere =
-        "`/home/u/new/x`: the command reads another content there, which is injected (.agent-sandbox.toml:3:6)";
+    let elsewhere = "`/home/u/new/x`: the command reads injected content there (.agent-sandbox.toml:3:6)";
     assert_opens(&tree(), &text("~/new/x"), &[elsewhere]);
     // Presets in the file make the compiler resolve the presets again.
     assert_opens(&tree(), &format!("{}[filesystem]\npresets = ['@lint/all']\n", text("~/new/x")), &[elsewhere]);
-    let in_tmp = "`/tmp/x`: the command reads another content there, which is injected (.agent-sandbox.toml:3:6)";
+    let in_tmp = "`/tmp/x`: the command reads injected content there (.agent-sandbox.toml:3:6)";
     assert_opens(&tree(), &text("/tmp/x"), &[in_tmp]);
     // The user's injections are no grants of the file.
     let tree = tree();

@@ -114,7 +114,7 @@ pub fn diagnose(host: &Host, session: &Session, allow_root: bool) -> Diagnosis {
         Ok(Some(why)) => (
             Some(DoctorFinding::limited(
                 format!("cannot work here: {why}"),
-                format!("open: {}", leaves_open(Protection::Guard)),
+                leaves_open(Protection::Guard),
                 "see `user namespaces` and `AppArmor`",
             )),
             DoctorFinding::ok("a sandbox was started, on bwrap alone"),

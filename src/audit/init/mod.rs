@@ -39,7 +39,7 @@ fn head(facts: &Facts, project: &Project) -> String {
         "#\n\
          #   agent-sandbox check           is this file valid?\n\
          #   agent-sandbox lint            does each rule do something, and is a secret readable?\n\
-         #   agent-sandbox explain PATH    what holds at a path, and why?\n",
+         #   agent-sandbox explain PATH    which access has a path, and why?\n",
     );
     let kinds = facts.kinds.iter().map(|(kind, marker)| format!("{} (`{}`)", kind.name, relative(marker, project)));
     let git = match (facts.is_repository, facts.is_linked) {
@@ -61,7 +61,7 @@ fn head(facts: &Facts, project: &Project) -> String {
         out += &comment("Agents' settings, hooks and MCP servers in the project are read-only already (`@autorun`).");
     }
     if facts.is_partial {
-        out += &comment("The project is too large to be looked at as a whole: some files were not seen.");
+        out += &comment("The project is too large to be searched completely: some files were not examined.");
     }
     out
 }

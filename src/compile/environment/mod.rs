@@ -281,7 +281,7 @@ fn patterns(names: &[Sourced<String>], diagnostics: &mut Diagnostics) -> Vec<(Na
             Err(problem) => {
                 let message = format!("`{}` is not a valid pattern: {problem}", escape_for_display(OsStr::new(value)));
                 let help =
-                    "`*`, `?`, `[…]` and `{a,b}` have a meaning; put `\\` before a character to take it as it is";
+                    "put `\\` before a character to take it as it is: `*`, `?`, `[…]` and `{a,b}` have a meaning";
                 diagnostics.push(Diagnostic::new(Code::InvalidPattern, message).at(origin).help(help));
             }
         }

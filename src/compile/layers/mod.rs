@@ -235,7 +235,7 @@ fn many_repositories(nested: &git::NestedRepositories) -> impl Iterator<Item = D
     let others = nested.found.len().saturating_sub(git::nested::MOST_PROTECTED);
     let others = (others > 0).then(|| {
         let message = format!("{others} repositories in the project are only checked when the run ends");
-        warn(message, "if these are not yours, run `git reset` and `git worktree prune` outside")
+        warn(message, "run `git reset` and `git worktree prune` outside if these are not yours")
     });
     crowded.chain(overfull).chain(others)
 }

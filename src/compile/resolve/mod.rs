@@ -307,7 +307,7 @@ impl<'a> Resolver<'a> {
         }
         if rule.text.len() > MAX_PATTERN_BYTES {
             let message = format!("the path is longer than {MAX_PATTERN_BYTES} bytes");
-            return self.report(rule, Code::InvalidPath, message, "no path of this system can be that long");
+            return self.report(rule, Code::InvalidPath, message, "write a shorter path");
         }
         let (anchor, text) = anchored(rule, &self.project.home);
         let parsed = pattern::parse(text);
@@ -355,8 +355,8 @@ impl<'a> Resolver<'a> {
                 Some(literal) => self.exact(rule, literal),
                 None => {
                     let message = format!("`{}` is not a valid pattern: {problem}", escape_for_display(&rule.text));
-                    let help = "`*`, `?`, `[…]`, `{a,b}` and `**` have a meaning; \
-                                put `\\` before a character to take it as it is";
+                    let help = "put `\\` before a character to take it as it is: `*`, `?`, `[…]`, `{a,b}` and `**` \
+                                have a meaning";
                     self.report(rule, Code::InvalidPattern, message, help);
                 }
             },
@@ -401,7 +401,7 @@ impl<'a> Resolver<'a> {
             let message = format!("the symlinks at `{path}` lead in a circle");
             self.report(rule, Code::SymlinkLoop, message, "repair or remove the links");
         } else if error.raw_os_error() == Some(rustix::io::Errno::NAMETOOLONG.raw_os_error()) {
-            let message = format!("folders in `{path}` are nested too deep to look into them");
+            let message = format!("folders in `{path}` are nested too deep to be searched");
             self.report(rule, Code::UnreadablePath, message, "remove them, or exclude that folder");
         } else {
             let message = format!("cannot look into `{path}`: {}", reason(error));
@@ -409,7 +409,10 @@ impl<'a> Resolver<'a> {
             let entry = within.and_then(Path::to_str).filter(|within| is_plain(within));
             let exclude =
                 entry.map_or("exclude the folder".to_owned(), |entry| format!("write `exclude = [\"{entry}\"]`"));
-            let help = format!("make it readable for you, or {exclude}: what cannot be seen cannot be protected");
+            let help = format!(
+                "make it readable for you, or {exclude}: agent-sandbox protects only paths that it can \
+                                read"
+            );
             self.report(rule, Code::UnreadablePath, message, help);
         }
     }

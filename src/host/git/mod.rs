@@ -106,7 +106,7 @@ fn repository_at(host: &Host, root: &AbsPath, folder: &AbsPath) -> Result<Option
         None | Some(FileKind::File | FileKind::Device) => {
             return Err(Doubt::new(
                 format!("leads to `{}`, which is not a git directory", dot_git.path),
-                "let it be a directory, or a file that git wrote",
+                "replace it by a directory, or by a file that git wrote",
             ));
         }
     };
@@ -161,7 +161,7 @@ impl Pointer {
     fn verified_worktree(&self, host: &Host) -> Result<AbsPath, Doubt> {
         let Self { folder, target, .. } = self;
         let doubt = |problem: String| {
-            let help = format!("if `{folder}` is a worktree of yours, run `git worktree repair` in it");
+            let help = format!("run `git worktree repair` in `{folder}` if it is a worktree of yours");
             Doubt::new(format!("points to `{target}`, {problem}"), help)
         };
         let back = read_path(host, &target.child("gitdir"))?
@@ -192,8 +192,8 @@ impl Pointer {
             ));
         }
         let help = format!(
-            "if `{target}` is the repository of this folder, say so in it: \
-             `git --git-dir={target} config core.worktree {folder}`"
+            "name this folder in `{target}` if it is the repository of this folder: `git --git-dir={target} config \
+             core.worktree {folder}`"
         );
         let problem = match core_worktree(host, target)? {
             None => "`config` has no `core.worktree` that points back".to_owned(),

@@ -37,7 +37,7 @@ const MERGE_AUTOSTASH: &str = "MERGE_AUTOSTASH";
 const ALTERNATES: &str = "objects/info/alternates";
 const TABLES: &str = "reftable/tables.list";
 
-const RESET: &str = "`git reset` makes it anew from the last commit";
+const RESET: &str = "run `git reset`, which makes it anew from the last commit";
 const REMOVE_INDEX: &str = "remove it before you use git in this project, and run `git reset`";
 
 pub(super) struct GitStateWatch {
@@ -198,13 +198,14 @@ fn report_file(path: &AbsPath, held: &mut Held) {
     let (finding, help_if_moved, help_if_not) = if path.as_path().ends_with(MERGE_RR) {
         (
             "makes git copy or write the files that it names, at the next commit",
-            "after a conflict, run `git rerere` before you resolve it: otherwise git does not record how you did",
+            "run `git rerere` after a conflict, before you resolve it, so that git records the resolution",
             "remove it before you commit or merge",
         )
     } else if path.as_path().ends_with(MERGE_AUTOSTASH) {
         (
             "makes git apply a stash at the next commit",
-            "`git stash store $(cat FILE)` makes it a stash; look at it with `git stash show -p` before you apply it",
+            "make it a stash with `git stash store $(cat FILE)`, and look at it with `git stash show -p` before you \
+             apply it",
             "remove it before you commit",
         )
     } else if path.as_path().ends_with(ALTERNATES) {
@@ -212,7 +213,7 @@ fn report_file(path: &AbsPath, held: &mut Held) {
         let first = content.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let place = escape_for_display(OsStr::from_bytes(first));
         let message = format!("since this run git takes objects from `{place}`, too, because of `{path}`");
-        let help = "remove the file, unless you know that place; `git fsck` says whether an object is missing then";
+        let help = "remove the file unless you know that place, and check with `git fsck` that no object is missing";
         return held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths([path.clone()]).help(help));
     } else {
         let message = format!("since this run `{path}` names tables outside of its folder, which git would delete");

@@ -67,7 +67,7 @@ impl HistoryWatch {
             if !new.is_empty() {
                 let names = held::shortened(new, MOST_NAMED);
                 let message = format!("since this run git does not show new files by {names} in `{list}`");
-                let help = "`git status --ignored` shows them; remove the lines if they are not yours";
+                let help = "list them with `git status --ignored`, and remove the lines that are not yours";
                 held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths([list]).help(help));
             }
         }

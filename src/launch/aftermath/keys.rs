@@ -48,7 +48,7 @@ impl KeyWatch {
                 (format!("the run changed settings that an agent obeys in `{}`", self.path), notes)
             }
         };
-        let help = "the agent outside obeys this, too: look at it before you start the agent there";
+        let help = "look at it before you start the agent outside, which obeys it, too";
         let changed = Diagnostic::new(Code::CommandsChanged, message).notes(notes);
         said.push(changed.paths([self.path.clone()]).help(help));
     }

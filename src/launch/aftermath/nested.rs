@@ -209,8 +209,8 @@ impl NestedWatch {
         if !missing.is_empty() {
             let names = held::shortened(missing.iter().map(name).collect(), MOST_NAMED);
             let message = format!("since this run git does not show that files are missing: {names}");
-            let help = "`git sparse-checkout` does this; otherwise look at `git show HEAD:FILE` first, because \
-                        `git checkout` of another branch and back would write the file";
+            let help = "look at `git show HEAD:FILE` first unless you used `git sparse-checkout`, because `git \
+                        checkout` of another branch and back would write the file";
             let paths = missing.into_iter().take(MOST_LISTED);
             held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths(paths).help(help));
         }
@@ -275,7 +275,7 @@ impl NestedWatch {
                 let report = HeldReport {
                     finding: format!("since this run it is unclear which submodules `{index}` names"),
                     subject: "it".to_owned(),
-                    help_if_moved: "`git reset` makes it anew from the last commit",
+                    help_if_moved: "run `git reset`, which makes it anew from the last commit",
                     help_if_not: "remove it before you use git in this project, and run `git reset`",
                 };
                 held.hold(&index, report);

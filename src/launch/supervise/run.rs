@@ -324,7 +324,7 @@ fn why_not_started(host: &Host, argv: &Argv, ending: Ending) -> Diagnostic {
     match availability::trial(host, &argv.program).and_then(|()| flags()) {
         Err(diagnostic) => diagnostic,
         Ok(_) => Diagnostic::new(Code::StartFailed, format!("bwrap {ending} before the command started"))
-            .help("its own message says why; if a file or folder came or went meanwhile, try again"),
+            .help("read its own message for the reason; try again if a file or folder came or went meanwhile"),
     }
 }
 

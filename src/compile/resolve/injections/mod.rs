@@ -382,7 +382,7 @@ impl Injector<'_, '_> {
             let (other, origin) = (&known.path, &known.rule.origin);
             let message = match *other == path {
                 true => format!("two injections are at `{path}`; the other one is {origin}"),
-                false => format!("the injections at `{path}` and at `{other}` are in each other; see {origin}"),
+                false => format!("of the injections at `{path}` and at `{other}`, one lies in the other; see {origin}"),
             };
             return refused(message, "remove one of the two, or name another target");
         }

@@ -226,7 +226,7 @@ impl Resolver<'_> {
 
     fn unreadable_socket(&mut self, name: &OsStr, error: &io::Error) {
         let message = format!("cannot look for sockets at `{}`: {}", escape_for_display(name), reason(error));
-        let help = "make it readable: a socket that is not seen cannot be hidden";
+        let help = "make it readable, so that sockets in it can be hidden";
         self.diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
     }
 
