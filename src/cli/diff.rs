@@ -22,8 +22,7 @@ use super::debug;
 use super::output::Output;
 use super::style::Paint;
 
-/// Compare two policies on this host: list the access that becomes wider or narrower, with the
-/// rules
+/// Compare two policies on this host: list wider and narrower access, with the rules
 ///
 /// OLD and NEW stand for the project's `.agent-sandbox.toml`. Both are compiled here, with your own
 /// files and the flags of this command line, and the two effective policies are compared at every

@@ -23,7 +23,7 @@ use super::explain_inside;
 use super::output::Output;
 use super::style::Paint;
 
-/// Show the access of a command at a path, the rule that gives it, and why other rules lost
+/// Show the access of a command at a path, its rule, and why other rules lost
 ///
 /// PATH is relative to the working directory. Symlinks are followed as rules follow them. If PATH
 /// does not exist, `explain` names the rule that would apply to it, and says whether the command
