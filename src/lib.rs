@@ -193,9 +193,8 @@ impl CompiledSandbox {
 
     /// The bubblewrap command that runs `command`.
     ///
-    /// # Errors
-    /// If the policy can no longer be compiled, if the user has not agreed to what the project's
-    /// file opens, or if this machine cannot carry it out.
+    /// # Errors If the policy can no longer be compiled, if the user has not agreed to the openings
+    /// of the project's file, or if this machine cannot carry it out.
     pub fn argv<I>(&self, command: I) -> Result<Argv, Refusal>
     where
         I: IntoIterator,

@@ -106,8 +106,8 @@ impl<'p> VisibleMounts<'p> {
             let path = &planned.path;
             match planned.mount {
                 Mount::RemountReadOnly => _ = visible.read_only.insert(path),
-                // This directory lies in a file system that another mount has made, so the access
-                // there does not change.
+                // A created directory lies in a file system that another mount has made, so the
+                // access does not change.
                 Mount::Directory { .. } => {}
                 _ => {
                     visible.mounts.cover(path.clone(), planned);

@@ -110,7 +110,7 @@ pub(super) struct Options {
     pub cwd: Option<PathBuf>,
     #[command(flatten)]
     pub policy: PolicyArgs,
-    /// Print what would be executed, and execute nothing
+    /// Print the command line of bwrap, and execute nothing
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "shell")]
     pub print_args: Option<PrintForm>,
     /// Replace this process by the sandbox, without a supervisor: signals to this process end the
@@ -195,7 +195,7 @@ pub(super) struct RuleArgs {
     /// Let the command use the container engine's socket, which is as good as root [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub docker: Option<bool>,
-    /// Limit what the command uses, such as `time=30m`; repeatable
+    /// Limit the resources of the command, such as `time=30m`; repeatable
     ///
     /// The limits: time=30m, processes=512, file-size=2G, output=10M, tmp=1G, memory=4G, cpus=2.0.
     #[arg(long = "limit", value_name = "KEY=VALUE", value_parser = limit)]

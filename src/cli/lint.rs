@@ -55,7 +55,7 @@ enum FindingsFormat {
     Sarif,
 }
 
-/// The text shows this many findings.
+/// The most findings that the text shows.
 const MOST_SHOWN: usize = 100;
 
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::policy::AbsPath;
 
-/// A shorter search shows no progress.
+/// The time after which a search shows its progress.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The time between two updates.
 const INTERVAL: Duration = Duration::from_millis(100);

@@ -108,8 +108,7 @@ impl Tightening {
         matches!(self, Self::Mask(_) | Self::MaskIfThere(_))
     }
 
-    /// The mount that must exist after this step. `None` for a pin, which shows what was there
-    /// before.
+    /// The mount that must exist after this step. `None` for a pin, which changes no view.
     pub fn expected(&self) -> Option<Expected> {
         let (access, required) = match self {
             Self::Mask(_) | Self::Hide(_) => (Expectation::Hidden, true),

@@ -31,7 +31,7 @@ pub struct RenderLimits {
 }
 
 impl RenderLimits {
-    /// Rendering all diagnostics of a file full of mistakes would take minutes.
+    /// The usual limits. Rendering all diagnostics of a file full of mistakes would take minutes.
     const USUAL: Self = Self { diagnostics: 100, notes: 20, rest: "; `--message-format=json` shows all", ..Self::NONE };
     pub const NONE: Self = Self { diagnostics: usize::MAX, notes: usize::MAX, characters: usize::MAX, rest: "" };
 
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_say_is_no_text() {
+    fn no_diagnostics_are_no_text() {
         assert_eq!(rendered([], PLAIN), "");
         assert_eq!(rendered([], Format::Json), "");
     }

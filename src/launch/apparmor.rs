@@ -12,11 +12,11 @@ use crate::policy::AbsPath;
 
 use super::availability::{is_restricted, setting};
 
-/// Installs and loads our profile, in a checkout of agent-sandbox.
+/// The command that installs and loads our profile, in a checkout of agent-sandbox.
 pub(crate) const INSTALL_PROFILE: &str = "sudo install -m644 packaging/agent-sandbox.apparmor /etc/apparmor.d/agent-sandbox && \
     sudo apparmor_parser -r /etc/apparmor.d/agent-sandbox";
 
-/// Loads our profile after its file was installed.
+/// The command that loads our profile after its file was installed.
 pub(crate) const LOAD_PROFILE: &str = "sudo apparmor_parser -r /etc/apparmor.d/agent-sandbox";
 
 const OWN: &str = "agent-sandbox";

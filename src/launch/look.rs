@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guard_compares_what_it_can_see() {
+    fn the_guard_compares_the_files_that_it_can_see() {
         let root = tree();
         let look = Look::now(&Host::at(root.path()), &plan()).unwrap();
         let paths: Vec<AbsPath> = look.identities(&plan()).into_iter().map(|(path, _)| path).collect();

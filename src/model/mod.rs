@@ -50,7 +50,7 @@ pub enum ModelView {
     /// The host's `/dev/null` through a bind without devices: it can be seen, and opening it gives
     /// EACCES.
     MaskedFile,
-    /// A read-only file of the sandbox's own, with content that the caller provides.
+    /// A read-only file that belongs to the sandbox, with content that the caller provides.
     Data,
     /// A directory that the argv creates on a tmpfs. Not `writable`: nothing in it can change, not
     /// even its mode. `writable`: its owner can change it, if necessary after `chmod`.

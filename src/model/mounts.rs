@@ -28,7 +28,7 @@ enum ModelMount {
         source: AbsPath,
         access: BindAccess,
     },
-    /// A file system of the sandbox's own.
+    /// A file system that belongs to the sandbox.
     Tmpfs(Tmpfs),
     Dev,
     Proc,

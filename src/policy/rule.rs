@@ -200,14 +200,14 @@ pub enum Injected {
 pub enum Mask {
     /// Opening it gives EACCES. Git then stops instead of recording an emptied file.
     Denied,
-    /// It reads as this text. For example, cargo and twine fail if a credentials file exists and
-    /// they may not open it, even if they do not need it.
+    /// The file reads as this text. For example, cargo and twine fail if a credentials file exists
+    /// and they may not open it, even if they do not need it.
     Reads(&'static str),
-    /// An empty folder of the sandbox's own covers it. The command can write it, except at `/`.
+    /// An empty private folder covers it. The command can write it, except at `/`.
     OwnPlace,
-    /// It reads as a copy without its credentials. This is for files that also hold settings that
-    /// tools need. A file without credentials gets no mask. If no safe copy can be made, opening
-    /// the file gives EACCES.
+    /// The file reads as a copy without its credentials. This is for files that also hold settings
+    /// that tools need. A file without credentials gets no mask. If no safe copy can be made,
+    /// opening the file gives EACCES.
     Redacted(CredentialFile),
     /// The folder is empty and writable. It is in memory, and its files are lost after the run.
     /// This is for folders in which processes of one machine find each other, and for folders from

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_harmless_keys_of_git_leave() {
+    fn the_harmless_keys_of_git_reach_the_host() {
         assert!(leaves("branch.main.merge", "refs/heads/main"));
         assert!(leaves("branch.feature/ä-1.merge", "refs/heads/feature/ä-1"));
         assert!(leaves("branch.main.remote", "origin"));
@@ -134,7 +134,7 @@ mod tests {
 
     // SPEC Q4
     #[test]
-    fn no_value_that_means_more_than_its_key_leaves() {
+    fn no_harmful_value_of_a_listed_key_reaches_the_host() {
         for (name, value) in [
             ("branch.main.merge", "main"),
             ("branch.main.merge", "refs/tags/x"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_that_leaves_is_exact_but_for_a_branch_and_has_a_reason() {
+    fn every_listed_key_is_exact_except_a_branch_and_has_a_reason() {
         let entries = PRESETS.iter().flat_map(|preset| preset.entries());
         for listed in entries.filter_map(|entry| entry.private).flat_map(|file| file.leaving) {
             assert!(listed.why.len() > 10, "{:?}", listed.key);

@@ -20,7 +20,7 @@ everywhere!(
     a_missing_directory_is_created_on_request,
     a_device_can_be_granted,
     an_excluded_socket_or_fifo_cannot_be_used,
-    a_mask_swallows_no_writes,
+    a_write_to_a_mask_fails,
 );
 
 fn tmp_is_private(place: &Place) {
@@ -233,7 +233,7 @@ for name in ('pipe', 'hidden-pipe'):
 }
 
 // SPEC B3
-fn a_mask_swallows_no_writes(place: &Place) {
+fn a_write_to_a_mask_fails(place: &Place) {
     write(place, "hidden/file", "host");
     write(place, "hidden/open/file", "host");
     write(place, "closed/file", "host");

@@ -156,7 +156,7 @@ mod tests {
 
     // SPEC H3
     #[test]
-    fn each_of_the_four_cases_of_apparmor_says_what_it_loses() -> Result<(), std::io::Error> {
+    fn each_case_of_apparmor_names_the_lost_protections() -> Result<(), std::io::Error> {
         let restrict = ("etc/apparmor.d/bwrap-userns-restrict", "");
         let own = ("proc/self/attr/apparmor/current", "agent-sandbox (enforce)\n");
         let lost = Some("the guard cannot work, so mounts are neither compared with the plan nor locked");

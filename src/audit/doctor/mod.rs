@@ -49,9 +49,9 @@ pub struct DoctorFinding {
 #[serde(rename = "Status", rename_all = "kebab-case")]
 pub enum FindingStatus {
     Ok,
-    /// It works, with less protection or comfort.
+    /// Sandboxes work, with less protection or comfort.
     Limited,
-    /// Without it nothing runs.
+    /// Nothing runs without this part.
     Missing,
 }
 

@@ -43,7 +43,7 @@ pub enum LoserReason {
     NextInLine,
     /// The rule is about a folder still farther up.
     LessSpecific,
-    /// It is a pattern, and the winner names the path.
+    /// The rule is a pattern, and the winner names the path.
     Glob,
     /// An injection replaces the content at the path. Rules are about the host's file, so none
     /// applies to the injected content.
@@ -58,8 +58,8 @@ pub enum LoserReason {
     /// The rule reached the path through a symlink or another mount, so it can only restrict
     /// access. It is no stricter than the winner.
     DoesNotTighten,
-    /// It is a `ro` of a built-in preset. Such a rule keeps a path from being changed, and never
-    /// shows a path that other rules exclude.
+    /// The rule is a `ro` of a built-in preset. Such a rule keeps a path from being changed, and
+    /// never shows a path that other rules exclude.
     PresetOnlyTightens,
     /// A pattern does not reach into an excluded directory.
     OutOfReach,

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_hold_nothing_else_are_enough() {
+    fn a_name_that_only_secrets_have_is_enough() {
         for name in
             [".env", ".env.local", "id_rsa", "id_ed25519", ".netrc", "store.p12", "passwords.kdbx", "master.key"]
         {

@@ -99,7 +99,7 @@ fn hidden_from_git(compiled: &Compiled, tracked: &mut TrackedFiles, findings: &m
     }
 }
 
-/// Reports the files that a preset hides only because they differ from what git has.
+/// Reports the files that a preset hides only because they differ from git's version.
 pub(super) fn report_tracked(compiled: &Compiled, said: &mut Diagnostics) {
     let mut paths = compiled.resolution.tracked_and_changed.clone();
     paths.sort();

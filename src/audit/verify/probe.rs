@@ -139,7 +139,7 @@ pub fn answer(questions: &Questions, on_host: bool) -> io::Result<ProbeAnswers> 
         socket: errno(connected.map(drop)),
         settings: errno(fs::OpenOptions::new().write(true).open(SETTING).map(drop)),
         limits: limits(),
-        // These two come last, because their success changes the process.
+        // These two operations come last, because their success changes the process.
         user_namespace: if on_host { 0 } else { make_user_namespace() },
         unmounts: questions.mounts.iter().filter(|_| !on_host).map(unmounted).collect(),
     };

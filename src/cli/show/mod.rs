@@ -28,7 +28,7 @@ pub use tree::Folding;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ShowArgs {
-    /// Show N levels of the tree, and count what is below them
+    /// Show N levels of the tree, and count the paths below them
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
     /// Show each path, even if one rule has many

@@ -28,7 +28,7 @@ use crate::sys::ablate::{self, Mitigation};
 
 use defaults::When;
 
-/// bwrap sets it to 1, which tells programs that they are inside (SPEC B16).
+/// The variable by which programs know that they are inside (SPEC B16). bwrap sets it to 1.
 pub const MARK: &str = "AGENT_SANDBOX";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -125,10 +125,11 @@ impl Layers {
     /// The folder, below the state folder, with the files that bwrap binds.
     pub const MOUNT_FILES: &str = "mounts";
 
-    /// The folder, below the state folder, with the copies of private files. Hidden inside.
+    /// The folder, below the state folder, with the copies of private files. The command cannot see
+    /// it.
     pub const PRIVATE: &str = "private";
 
-    /// The folder, below the state folder, with the reports of runs. Hidden inside.
+    /// The folder, below the state folder, with the reports of runs. The command cannot see it.
     pub const REPORTS: &str = "reports";
 
     pub fn mount_files(&self) -> AbsPath {

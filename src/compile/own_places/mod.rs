@@ -19,7 +19,7 @@ use programs::PROGRAMS;
 pub const MINIMAL: [&str; 10] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix"];
 
-/// A home in one of these folders belongs to a service, and holds files that programs need.
+/// System folders. A home in one of them belongs to a service, and holds files that programs need.
 const SYSTEM: [&str; 5] = ["/usr", "/etc", "/var", "/dev", "/run"];
 
 const ON_PATH: Origin = Origin::BuiltIn("a folder of PATH in the private home");

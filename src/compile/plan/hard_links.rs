@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_to_copy_does_nothing_that_a_file_name_says() {
+    fn a_file_name_adds_nothing_to_a_command_to_copy() {
         let path = AbsPath::root().child("a; touch $(b)");
         assert_eq!(find_names(&path), "find ~ -xdev -samefile '/a; touch $(b)'");
         assert_eq!(find_names(&AbsPath::root().child("x")), "find ~ -xdev -samefile /x");

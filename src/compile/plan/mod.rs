@@ -179,7 +179,7 @@ struct OpenMask {
 /// The mode of a directory in which only the mount points can be reached.
 const SEARCH_ONLY: u32 = 0o111;
 const CLOSED: u32 = 0o000;
-/// Accessible to the command's user alone.
+/// The mode of a directory that only the command's user can access.
 const OWN: u32 = 0o700;
 
 impl Planner<'_> {

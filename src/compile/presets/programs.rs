@@ -17,7 +17,7 @@ use super::data::{AgentFile, FileUse, PRESETS};
 /// a few megabytes.
 const LARGEST: u64 = 64 << 20;
 
-/// Files of these kinds hold data, which commands write: logs, notes, histories, databases.
+/// The extensions of files with data, which commands write: logs, notes, histories, databases.
 const DATA: [&str; 9] = ["log", "txt", "md", "csv", "jsonl", "history", "db", "sqlite", "sqlite3"];
 
 /// The files in the home or in the project that settings of agents name as part of a command. A

@@ -105,7 +105,7 @@ pub struct Resolution {
     pub missing: Vec<(Arc<Rule>, AbsPath)>,
     /// Files that a preset's glob matched and left alone (SPEC P6); for `--debug`.
     pub left_alone: Vec<(Arc<Rule>, AbsPath)>,
-    /// Files that a preset hides because they differ from what git has (SPEC P6).
+    /// Files that a preset hides because they differ from git's version (SPEC P6).
     pub tracked_and_changed: Vec<AbsPath>,
     /// Files that a rule would show without credentials, and that hold none (SPEC P16).
     pub without_credentials: Vec<Match>,

@@ -17,14 +17,15 @@ use crate::policy::{AbsPath, Access, Exactness, PathMap, Precedence, Refinements
 use super::pattern::{self, Component, KnownByte};
 use super::walk_snapshot::WalkSnapshot;
 
-/// Below this many directories a second thread costs more than it saves.
+/// The number of directories from which on several threads read them. With fewer, a second thread
+/// costs more than it saves.
 const DIRECTORIES_BEFORE_THREADS: usize = 64;
 const MAX_THREADS: usize = 8;
 
 /// Bytes of the path that a diagnostic names for folders that are nested too deep.
 const LONGEST_NAMED: usize = 512;
 
-/// The sandbox has its own `/proc` and `/dev`, and no rule applies there.
+/// File systems of which the sandbox has its own. No rule applies there.
 const OWN_FILE_SYSTEMS: [&str; 2] = [places::PROC, places::DEV];
 
 #[derive(Debug)]

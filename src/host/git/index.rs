@@ -14,7 +14,7 @@ use super::{config, read_small};
 use crate::host::Host;
 use crate::policy::path::AbsPath;
 
-/// The index of a repository with a million files has about 100 MB.
+/// The largest index that is read. The index of a repository with a million files has about 100 MB.
 const LARGEST_INDEX: u64 = 256 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -114,7 +114,7 @@ mod tests {
     /// could also make the folder read-only, which `tests/escape/nested.rs` tries as an ordinary
     /// user.
     #[test]
-    fn there_is_always_a_name_to_move_to() {
+    fn a_path_can_always_be_moved_aside() {
         let folder = tempfile::tempdir().unwrap();
         let host = Host::at(folder.path());
         for taken in [".git", ".git.held", ".git.held-2", ".git.held-3"] {

@@ -14,7 +14,7 @@ use super::held::{self, Held};
 use super::nested::Changeable;
 use super::overlap::Facts;
 
-/// Enough for a repository with some hundred thousand packed refs.
+/// The largest file that is read. It is enough for some hundred thousand packed refs.
 const LARGEST: u64 = 64 << 20;
 const REPLACE: &str = "refs/replace/";
 const EXCLUDE: &str = "info/exclude";

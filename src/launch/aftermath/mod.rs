@@ -230,7 +230,7 @@ impl RunWatch {
             git_state.finish(&compiled.plan, &mut held);
         }
         let (mut families, mut git_dirs) = Default::default();
-        // This comes after the repair, because only a valid repository has an index.
+        // This check comes after the repair, because only a valid repository has an index.
         if let Some(nested) = nested {
             let plan = &compiled.plan;
             let replaced = LazyCell::new(|| replaced::all(self, host));

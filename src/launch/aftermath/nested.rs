@@ -267,8 +267,8 @@ impl NestedWatch {
         let unclear: BTreeSet<&AbsPath> = unclear.chain(&now.overfull).collect();
         let by_index: Vec<&Nested> = now.found.iter().filter(|found| found.found_by == FoundBy::Index).collect();
         let of_these: BTreeSet<&AbsPath> = by_index.iter().map(|found| &found.git_dir).collect();
-        // These are the indexes of the project's repository and of worktrees. For submodules, the
-        // `.git` is moved aside instead.
+        // The remaining indexes are those of the project's repository and of worktrees. For
+        // submodules, the `.git` is moved aside instead.
         for git_dir in unclear.difference(&of_these) {
             let index = git_dir.child("index");
             if can_be_written(&index) {

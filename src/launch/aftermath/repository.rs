@@ -16,7 +16,7 @@ use crate::host::{Host, OpenDir};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate;
 
-/// Larger than any `HEAD` that names a branch.
+/// The largest `HEAD` that is read. It is larger than any `HEAD` that names a branch.
 const LARGEST_HEAD: u64 = 1 << 16;
 /// The number of bytes of `HEAD` that git reads.
 const READ_BY_GIT: usize = 255;

@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
     fn until_bwrap_ended(&mut self, hooks: &mut RunHooks) -> io::Result<()> {
         loop {
             let Events { bwrap_ended, told, replaced, exceeded, nothing } = self.wait(hooks)?;
-            // This comes first, because until then the command can access the file.
+            // Files are covered first, because until then the command can access them.
             if let Some(namespaces) = self.namespaces.as_ref().filter(|_| replaced && !bwrap_ended) {
                 hooks.cover_again(namespaces);
             }

@@ -77,7 +77,7 @@ impl GitProgram {
     /// Runs `git config` without any settings, so git starts no program that a settings file
     /// names.
     fn run(&self, action: &str, operands: &[OsString]) -> io::Result<()> {
-        /// There was nothing to remove.
+        /// The exit code of git if there was nothing to remove.
         const NOTHING: i32 = 5;
         let mut git = Command::new(&self.program);
         git.args(["config", "--file"]).arg(&self.file).args([action, "--"]).args(operands);

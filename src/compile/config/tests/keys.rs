@@ -130,7 +130,7 @@ error[unknown-key]: unknown key `presets` in `[presets."my/tools"]`
 }
 
 #[test]
-fn a_key_in_the_wrong_table_is_told_where_it_belongs() {
+fn an_error_about_a_key_in_the_wrong_table_names_the_right_one() {
     let document = r#"
 ro = ["src"]
 [filesystem]

@@ -27,7 +27,8 @@ const fn consent(key: &'static str, reason: &'static str) -> ObeyedKey {
     ObeyedKey { key, reason, names_programs: false }
 }
 
-/// Claude Code mixes state (projects, sessions, the account) with these keys.
+/// The keys of Claude Code that name programs or give consent, in a file that also holds state
+/// (projects, sessions, the account).
 const CLAUDE_STATE: &[ObeyedKey] = &[
     programs("mcpServers"),
     programs("hooks"),
@@ -48,7 +49,8 @@ const CLAUDE_STATE: &[ObeyedKey] = &[
     consent("projects.*.disabledMcpjsonServers", "it no longer refuses these servers of .mcp.json"),
 ];
 
-/// The login and the model are in the same file.
+/// The keys of Cursor that name programs or give consent. The login and the model are in the same
+/// file.
 const CURSOR_STATE: &[ObeyedKey] = &[
     consent("permissions.allow", "it no longer asks before it uses these"),
     consent("permissions.deny", "it no longer refuses these"),

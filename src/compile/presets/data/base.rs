@@ -2,8 +2,8 @@
 
 use super::{BuiltinPreset, group, ro, rw};
 
-// Not here: `@git-strict`, `@autorun-strict`, `@caches-apart` and `@lint/*` get in the way of
-// ordinary work, so a user must turn them on.
+// `@git-strict`, `@autorun-strict`, `@caches-apart` and `@lint/*` are not included, because they
+// get in the way of ordinary work. A user must turn them on.
 pub(super) const ALL: BuiltinPreset = BuiltinPreset {
     include: &["base", "secrets", "caches", "agents", "git", "autorun"],
     ..BuiltinPreset::new("all", "the presets that are on unless a layer says `!@all`")

@@ -279,12 +279,12 @@ pub struct VariableGroup {
 /// The effect of a preset on variables (SPEC E11, P14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariableEffect {
-    /// They look like credentials, and do not pass.
+    /// The variables look like credentials, and do not pass.
     Drop,
     /// Each is `*_` and a word. Names that equal the word, or end in `_` and the word, look like
     /// credentials, and do not pass (SPEC E11). Case does not matter.
     DropWord,
-    /// They pass although they look like credentials.
+    /// The variables pass although they look like credentials.
     Keep,
     /// The variables get a value if this program is on PATH, or always if none is named. A
     /// variable that the caller has keeps its value (SPEC P14). `~/` at the start of a value is

@@ -22,7 +22,8 @@ use super::placeholders::{ListedWorkTree, git_exclude_path};
 use super::{Match, Resolver, anchored, reserved};
 use owners::{Owner, Owners};
 
-/// bwrap needs time for each bind, and a command can fill a folder for the next start.
+/// The most entries of a folder that are injected. bwrap needs time for each bind, and a command
+/// can fill a folder for the next start.
 const MOST_OF_A_FOLDER: usize = 64;
 
 /// The largest `.gitignore` that is read.

@@ -27,8 +27,7 @@ const LISTENING: &str = "a service of this machine listens here";
 const NAMED: &str = "the environment names this socket";
 const RUNTIME_DIRECTORY: &str = "the sockets of the session are here (`XDG_RUNTIME_DIR`)";
 
-/// The sandbox has its own of these directories. Nothing of the host is visible in them unless a
-/// rule opens it.
+/// Private places of the sandbox. Nothing of the host is visible in them unless a rule opens it.
 const PRIVATE: [&str; 4] = [places::RUN, places::TMP, places::DEV, places::PROC];
 
 /// Working directories in which programs are known to bind relative names, besides the home and the

@@ -72,7 +72,7 @@ mod tests {
     /// A command can name any number of files that do not exist, and one that does.
     // SPEC R11
     #[test]
-    fn no_number_of_names_keeps_a_new_one_unseen() {
+    fn a_new_hidden_file_is_found_among_any_number_of_names() {
         let root = AbsPath::root();
         let mut before = HiddenFiles::default();
         for number in 0..20_000 {
