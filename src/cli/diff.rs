@@ -138,7 +138,7 @@ fn text(found: &Diff, paint: Paint) -> String {
 
 /// The subject, the change, and the rules that decide.
 fn row(PolicyChange { what, old, new }: &PolicyChange) -> [String; 3] {
-    // A variable that both policies set.
+    // Both policies set the variable, to different values.
     let change = if old.is == new.is { "another value".to_owned() } else { format!("{} → {}", old.is, new.is) };
     let rule = |origin: &Option<Origin>| origin.as_ref().map_or_else(|| "no rule".to_owned(), ToString::to_string);
     [subject(what), change, format!("{} → {}", rule(&old.rule), rule(&new.rule))]

@@ -61,7 +61,7 @@ Examples:
   agent-sandbox explain --env GITHUB_TOKEN           does the agent get it?
   agent-sandbox explain --limits                     how much can it use?
 
-Exit codes: 0 whatever the access is; 125 where a PATH cannot be looked at, or the policy has mistakes.";
+Exit codes: 0 whatever the access is; 125 if a PATH cannot be examined, or the policy has mistakes.";
 
 pub(super) fn run(host: &Host, options: &Options, arguments: &ExplainArgs, output: &Output) -> Answered {
     let session = super::session(options.cwd.as_deref())?;
@@ -229,7 +229,7 @@ fn durability(one: &Durability, is_uniform: bool, paint: Paint) -> String {
                 WhenReplaced::Stale => "is not seen",
                 WhenReplaced::Same => "is seen in the same way",
             };
-            warning(format!("for the file that is there at the start: one that replaces it on the host {then}"))
+            warning(format!("for the file that exists at the start: a file that replaces it on the host {then}"))
         }
         Durability::Pattern => {
             warning("by a pattern, which is expanded at the start: files that match later are not covered".to_owned())

@@ -91,7 +91,7 @@ impl Report {
             Self::Refused(why) | Self::Changed(why) | Self::PrivateRefused(why) => refusal(why),
             Self::Unavailable(why) => {
                 Diagnostic::new(Code::GuardUnavailable, format!("the guard cannot work on this machine: {why}"))
-                    .help("run on bwrap alone with `--no-guard`; `--help` says what that gives up")
+                    .help("run on bwrap alone with `--no-guard`; `--help` lists the protections that are then missing")
             }
             Self::LimitRefused(kind, why) => unavailable(*kind, why).help(
                 "remove this limit to run without it; `agent-sandbox doctor` lists the limits that this machine can \

@@ -181,7 +181,7 @@ pub enum ModelError {
     /// A `--perms` that is not directly before the flag that it modifies.
     #[error("`--perms` does not apply to `{}`", escape_for_display(.before))]
     StrayPerms { before: OsString },
-    /// A `--size` before another flag than `--perms` and `--tmpfs`.
+    /// A `--size` before a flag other than `--perms` and `--tmpfs`.
     #[error("`--size` does not apply to `{}`", escape_for_display(.before))]
     StraySize { before: OsString },
     #[error("`{flag}` needs `{needs}`")]

@@ -344,7 +344,7 @@ mod tests {
             (
                 "speed=1",
                 "there is no limit called `speed`",
-                "the limits are time, processes, file-size, output, tmp, memory, cpus",
+                "name one of these limits: time, processes, file-size, output, tmp, memory, cpus",
             ),
             (
                 "time=",

@@ -105,7 +105,7 @@ pub enum Origin {
         flag: &'static str,
         value: OsString,
     },
-    /// Part of every policy; the text says why.
+    /// Part of every policy; the text gives the reason.
     BuiltIn(&'static str),
     /// A rule for another path of the same file or folder, which is mounted in two places.
     Alias {

@@ -30,7 +30,7 @@ impl Loser {
 
     pub fn reason(&self) -> String {
         match self.directory.as_ref().and_then(|directory| directory.file_name()) {
-            Some(name) => format!("does not look into `{}`", escape_for_display(name)),
+            Some(name) => format!("does not search `{}`", escape_for_display(name)),
             None => self.why.text().to_owned(),
         }
     }
@@ -114,7 +114,7 @@ impl LoserReason {
             LoserReason::CannotBlock => "cannot be blocked: the state folder cannot be written",
             LoserReason::LinkNotFollowed => "a `rw` pattern does not follow a symlink",
             LoserReason::DanglingLink => "the symlink leads to nothing",
-            LoserReason::NotLookedInto => "does not look there",
+            LoserReason::NotLookedInto => "the pattern does not search there",
             LoserReason::ExpandedAtStart => "would match, but patterns are expanded at the start",
         }
     }

@@ -32,7 +32,7 @@ pub fn propose(host: &Host, project: &Project) -> String {
 
 fn head(facts: &Facts, project: &Project) -> String {
     let mut out = comment(
-        "What a command in the sandbox may do here, besides the defaults: the project is writable, the rest of the \
+        "The access of a command in the sandbox here, besides the defaults: the project is writable, the rest of the \
          host is read-only, secrets are hidden. Proposed by `agent-sandbox init`; read it, and change it.",
     );
     out.push_str(
@@ -101,14 +101,15 @@ fn hidden(facts: &Facts, project: &Project) -> String {
     }
     if !tracked.is_empty() {
         out += &comment(&format!(
-            "Not hidden, because git holds the same: {}. A mask over a file would not hide its copy in the repository, \
+            "Not hidden, because git holds the same content: {}. A mask over a file would not hide its copy in the \
+             repository, \
              and `git commit -a` would stop at the mask. If one of these is a secret, revoke it.",
             names(&tracked)
         ));
     }
     if !others.is_empty() {
         out += &comment(&format!(
-            "Left to you: {}. These files look like secrets, but have other names (hard links) or a name that is not \
+            "Not covered: {}. These files look like secrets, but have other names (hard links) or a name that is not \
              UTF-8, so a rule would not protect them.",
             names(&others)
         ));

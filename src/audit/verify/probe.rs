@@ -34,11 +34,11 @@ pub const SUBCOMMAND: &str = "__verify";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename = "Operation", rename_all = "kebab-case")]
 pub enum ProbeOperation {
-    /// Open it for reading.
+    /// Opens the path for reading.
     Read,
-    /// Open a file for appending, or make a file without a name in a directory.
+    /// Opens a file for appending, or makes a file without a name in a directory.
     Write,
-    /// Rename a directory.
+    /// Renames a directory.
     Move,
 }
 

@@ -230,7 +230,7 @@ fn many_repositories(nested: &git::NestedRepositories) -> impl Iterator<Item = D
     });
     let overfull = nested.overfull.iter().map(move |git_dir| {
         let index = git_dir.child("index");
-        let message = format!("`{index}` names too many submodules to look at; it is moved aside when the run ends");
+        let message = format!("`{index}` names too many submodules to examine; it is moved aside when the run ends");
         warn(message, "run `git reset` outside, which makes it anew from the last commit")
     });
     let others = nested.found.len().saturating_sub(git::nested::MOST_PROTECTED);
@@ -263,7 +263,7 @@ fn home(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
     let problem = match host.resolve(home.as_path()) {
         Ok(resolved) if resolved.kind == Some(FileKind::Directory) => return Ok(resolved.path),
         Ok(_) => "is not a directory".to_owned(),
-        Err(e) => format!("cannot be looked at: {}", reason(&e)),
+        Err(e) => format!("cannot be examined: {}", reason(&e)),
     };
     Err(Diagnostic::new(Code::NoHome, format!("the home `{home}` {problem}"))
         .help("set HOME to your home: rules that start with `~` would otherwise protect nothing"))

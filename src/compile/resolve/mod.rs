@@ -404,7 +404,7 @@ impl<'a> Resolver<'a> {
             let message = format!("folders in `{path}` are nested too deep to be searched");
             self.report(rule, Code::UnreadablePath, message, "remove them, or exclude that folder");
         } else {
-            let message = format!("cannot look into `{path}`: {}", reason(error));
+            let message = format!("cannot search `{path}`: {}", reason(error));
             let within = path.relative_to(&self.project.root).filter(|within| !within.as_os_str().is_empty());
             let entry = within.and_then(Path::to_str).filter(|within| is_plain(within));
             let exclude =

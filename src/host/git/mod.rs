@@ -101,7 +101,7 @@ fn repository_at(host: &Host, root: &AbsPath, folder: &AbsPath) -> Result<Option
         // as a file.
         Some(FileKind::Directory) => dot_git.path,
         Some(FileKind::File) if !is_link => read_pointer(host, &folder, &dot_git.path)?.ok_or_else(|| {
-            Doubt::new("is a file that does not say `gitdir: PATH`", "remove it, or restore what git wrote")
+            Doubt::new("is a file that does not say `gitdir: PATH`", "remove it, or restore git's version")
         })?,
         None | Some(FileKind::File | FileKind::Device) => {
             return Err(Doubt::new(

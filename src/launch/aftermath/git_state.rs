@@ -113,7 +113,7 @@ impl GitStateWatch {
             report_file(path, held);
         }
         if now.is_cut && !self.before.is_cut {
-            let message = format!("the git directories of `{}` hold more folders than can be looked at", self.root);
+            let message = format!("the git directories of `{}` hold more folders than can be searched", self.root);
             let help = "look for a new `MERGE_RR` and `index` in them before you use git: git obeys both";
             held.say(&self.root, message, help);
         }

@@ -9,7 +9,7 @@ use crate::policy::path::AbsPath;
 
 /// The remedy if a repository cannot be moved aside.
 pub(super) const REMOVE_IT: &str =
-    "remove it before you use git in this project: `git status` is enough to run what it names";
+    "remove it before you use git in this project: `git status` is enough to run the programs that it names";
 
 /// The number of bytes that stay of a name that is moved aside.
 const LONGEST_NAME: usize = 100;

@@ -219,8 +219,8 @@ impl NestedWatch {
         }
         let names = new.iter().map(name).collect();
         let names = match (now.has_more, new.is_empty()) {
-            (true, true) => "more files than can be looked at".to_owned(),
-            (true, false) => format!("{}, and of more files than can be looked at", held::shortened(names, MOST_NAMED)),
+            (true, true) => "more files than can be examined".to_owned(),
+            (true, false) => format!("{}, and of more files than can be examined", held::shortened(names, MOST_NAMED)),
             (false, _) => held::shortened(names, MOST_NAMED),
         };
         let message = format!("since this run git shows no changes of {names}");
@@ -307,7 +307,7 @@ impl NestedWatch {
                 continue;
             }
             let dot_git = folder.child(".git");
-            let doubts = vec!["a git directory that is not the one at the start".to_owned()];
+            let doubts = vec!["another git directory than at the start".to_owned()];
             held.hold(&dot_git, self.report(folder, &dot_git, doubts));
         }
     }

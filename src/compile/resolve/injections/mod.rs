@@ -203,7 +203,7 @@ impl Injector<'_, '_> {
         found.or_else(|e| {
             let path = anchor.join(text);
             if e.raw_os_error() != Some(Errno::LOOP.raw_os_error()) {
-                let message = format!("cannot look at `{path}`: {}", reason(&e));
+                let message = format!("cannot examine `{path}`: {}", reason(&e));
                 return refused(message, "make it readable for you, or name another path");
             }
             match self.reserved_end(&path) {
@@ -274,7 +274,7 @@ impl Injector<'_, '_> {
             return self.add(FileKind::Directory, content(), target, rule);
         }
         let entries = self.resolver.host.read_dir(from).or_else(|e| {
-            refused_source(format!("cannot look into `{from}`: {}", reason(&e)), "make it readable for you")
+            refused_source(format!("cannot search `{from}`: {}", reason(&e)), "make it readable for you")
         })?;
         if is_top && entries.is_empty() && rule.layer != LayerKind::Preset {
             let message = format!("`{from}` is empty, and nothing is injected at `{to}`");

@@ -119,7 +119,7 @@ impl Mounts {
             let parent = current.map(|index| self.mounts[index].id);
             let on_the_way = self.children.get(&parent).into_iter().flatten().copied();
             let on_the_way = on_the_way.filter(|index| path.is_within(&self.mounts[*index].point));
-            // The outermost mount. Of several mounts on one mount point, the last.
+            // The outermost mount. Of several mounts on one mount point, the last one counts.
             let depth = |index: &usize| (self.mounts[*index].point.ancestors().count(), usize::MAX - index);
             let Some(next) = on_the_way.min_by_key(depth) else { break };
             current = Some(next);
