@@ -129,7 +129,7 @@ pub(super) struct Options {
     /// Say whether this process is inside a sandbox (exit code 0) or outside (1)
     #[arg(long, alias = "check", conflicts_with_all = ["command", "print_args"])]
     pub inside: bool,
-    /// Run although the caller is root
+    /// Allow a run as root
     ///
     /// In a container (`/.dockerenv`, `/run/.containerenv`) and where `CI` is set, root needs no
     /// flag. There this flag silences the warning.
@@ -141,10 +141,10 @@ pub(super) struct Options {
     /// Do not show warnings
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// How to show errors and warnings
+    /// The format of errors and warnings
     #[arg(long, value_name = "FORMAT", default_value = "text", global = true)]
     pub message_format: MessageFormat,
-    /// When to use colours: `auto` means on a terminal, unless NO_COLOR is set
+    /// Use colours: `auto` means on a terminal, unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub color: ColorChoice,
 }

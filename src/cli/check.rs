@@ -14,7 +14,7 @@ use super::answer::Answered;
 use super::args::{Options, PolicyArgs};
 use super::output::Output;
 
-/// Validate configuration files and show everything that is wrong at once
+/// Validate configuration files, and show all mistakes at once
 ///
 /// Without FILE, validates the files that a run here would use. The exit code is 1 if there are
 /// errors.

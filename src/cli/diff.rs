@@ -55,7 +55,7 @@ const AFTER_HELP: &str = "\
 Examples:
   agent-sandbox diff git:HEAD                      the effect of an edit that is not committed
   agent-sandbox diff --exit-code git:origin/main   in CI: fail if a change opens something
-  agent-sandbox diff /dev/null                     the file beside the policy without it
+  agent-sandbox diff /dev/null                     the effect of the whole file
   agent-sandbox diff old.toml new.toml --json
 
 Exit codes: 0; 1 with --exit-code if something is wider; 125 if the two could not be compared.";

@@ -25,7 +25,7 @@ use super::style::Paint;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct LintArgs {
-    /// How to show the findings
+    /// The format of the findings
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: FindingsFormat,
     /// Short for `--format json`

@@ -27,11 +27,11 @@ pub(super) struct PrivateArgs {
     /// The action: list, show or forget
     #[arg(value_name = "list|show|forget")]
     action: PrivateAction,
-    /// The host's files; without any, `show` means all of the project
+    /// The host's files; without FILE, `show` shows all files of the project
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The copies of this project, which need not exist any more; `forget` without a FILE drops all
-    /// that is stored for it
+    /// Use the copies of the project PATH, which need not exist any more; `forget` without a FILE
+    /// drops all that is stored for it
     #[arg(long, value_name = "PATH")]
     project: Option<PathBuf>,
     /// Print one JSON object, see `agent-sandbox schema private`

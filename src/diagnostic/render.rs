@@ -22,9 +22,9 @@ pub enum Format {
 #[derive(Clone, Copy, Debug)]
 pub struct RenderLimits {
     pub diagnostics: usize,
-    /// The number of notes of each diagnostic.
+    /// The most notes of each diagnostic.
     pub notes: usize,
-    /// Characters of a message or note. The middle of a longer one is left out.
+    /// The most characters of a message or note. The middle of a longer one is left out.
     pub characters: usize,
     /// Says how to see the rest.
     pub rest: &'static str,

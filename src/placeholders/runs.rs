@@ -1,4 +1,4 @@
-//! Writing and locking the journals of runs.
+//! Writes and locks the journals of runs.
 //!
 //! A run holds a lock on its own journal until it ends, however it ends. A process holds the lock
 //! of the folder while it changes journals or placeholders, so no other process sees a half-made

@@ -38,8 +38,8 @@ pub enum Grant {
     /// A socket of the host can be used. Consent to a folder is no consent to the services that
     /// listen in it.
     Socket { path: AbsPath },
-    /// The files at this path and below it that have the openness `from` without the project's file
-    /// have the openness `to` with it.
+    /// Because of the project's file, the files at this path and below it change from the openness
+    /// `from` to the openness `to`.
     Path { path: AbsPath, from: Openness, to: Openness },
 }
 

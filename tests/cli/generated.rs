@@ -34,8 +34,8 @@ fn completions(shell: &str) -> String {
 
 /// The completions that bash offers for `words`, of which the last is unfinished.
 fn bash_offers(place: &Place, words: &[&str]) -> BTreeSet<String> {
-    // As bash does it: the function that `complete -p` names is called with the command, the last
-    // word and the one before.
+    // Like bash, this calls the function that `complete -p` names with the command, the last word
+    // and the word before it.
     let script = r#"
         source completions.bash || exit
         registered=$(complete -p agent-sandbox) || exit

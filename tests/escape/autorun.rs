@@ -153,7 +153,7 @@ fn making_folders_that_are_obeyed(scene: &Scene) -> Verdict {
     Verdict::broken_if(!by_default.is_empty() || !strict.is_empty(), format!("made: {by_default:?} {strict:?}"))
 }
 
-/// Those of the paths that a command could create.
+/// The paths of `paths` that a command could create.
 fn making<'p>(scene: &Scene, flags: &[&str], paths: &[&'p str]) -> Vec<&'p str> {
     scene.attack_with(flags, "write.py", paths).completed();
     let made: Vec<_> = paths.iter().copied().filter(|path| scene.bytes(path).is_some()).collect();

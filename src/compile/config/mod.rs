@@ -221,7 +221,8 @@ pub struct Git {
     pub identity: Option<Sourced<GitIdentity>>,
 }
 
-// The `/tmp` that the command sees. Not a doc comment, which the schema of `show` would repeat.
+// The `/tmp` that the command sees. This is not a doc comment, because the schema of `show` would
+// repeat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
