@@ -7,10 +7,10 @@
 #![doc = include_str!("../examples/make_test.rs")]
 #![doc = "```"]
 //!
-//! The guard is the program `agent-sandbox`. It is looked for on PATH; [`Sandbox::guard`] names
-//! another one. A process has one run at a time: others wait. A run blocks the signals of the
-//! calling thread, makes the process a subreaper, marks its file descriptors close-on-exec, and
-//! raises its limit of open files.
+//! The guard is the program `agent-sandbox`. The library finds it on PATH, unless
+//! [`Sandbox::guard`] names another one. A process has one run at a time; other runs wait. A run
+//! blocks the signals of the calling thread, makes the process a subreaper, marks its file
+//! descriptors close-on-exec, and raises its limit of open files.
 
 #![warn(unreachable_pub)]
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
@@ -89,7 +89,7 @@ impl Sandbox {
         Ok(Self::new(host, Session { executable, ..session }, Request::default()))
     }
 
-    /// Uses this `agent-sandbox` as the guard. It must be of the version of this library.
+    /// Uses this `agent-sandbox` as the guard. It must have the same version as this library.
     pub fn guard(mut self, executable: impl AsRef<Path>) -> Self {
         let found = std::fs::canonicalize(executable).ok();
         self.session.executable = found.and_then(AbsPath::normalize);
@@ -132,7 +132,7 @@ impl Sandbox {
         self
     }
 
-    /// Shares the host's network, or does not.
+    /// Sets whether the command shares the host's network.
     pub fn network(mut self, shared: bool) -> Self {
         self.request.network = Some(shared);
         self
@@ -150,13 +150,13 @@ impl Sandbox {
         self
     }
 
-    /// Shows the command all folders of the host, or those of programs alone.
+    /// Shows the command the whole file system of the host, or only the folders that programs need.
     pub fn base(mut self, base: BaseTree) -> Self {
         self.request.base = Some(base);
         self
     }
 
-    /// Runs although the caller is root.
+    /// Permits a run as root.
     pub fn allow_root(mut self) -> Self {
         self.allow_root = true;
         self
@@ -193,9 +193,8 @@ impl CompiledSandbox {
 
     /// The bubblewrap command that runs `command`.
     ///
-    /// # Errors
-    /// If the policy can no longer be compiled, if the user has not agreed to what the project's
-    /// file opens, or if this machine cannot carry it out.
+    /// # Errors If the policy can no longer be compiled, if the user has not agreed to the openings
+    /// of the project's file, or if this machine cannot carry it out.
     pub fn argv<I>(&self, command: I) -> Result<Argv, Refusal>
     where
         I: IntoIterator,

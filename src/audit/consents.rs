@@ -55,7 +55,7 @@ pub struct Unusable {
 pub fn consents(host: &Host, state: &AbsPath) -> Result<Consents, Diagnostic> {
     let found = trust::records(host, state).map_err(|e| {
         Diagnostic::new(Code::TrustFailed, format!("cannot read the records in `{state}`: {}", reason(&e)))
-            .help(format!("`{state}` must be a folder that you own and that no other user can write"))
+            .help(format!("make `{state}` a folder that you own and that no other user can write"))
     })?;
     let mut all = Consents { state: state.clone(), consents: Vec::new(), unusable: Vec::new() };
     for (at, record) in found {

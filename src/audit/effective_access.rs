@@ -25,9 +25,9 @@ pub enum EffectiveAccess {
     Injected,
     /// A copy of the host's file, kept for this project, which the command can read and change.
     PrivateFile,
-    /// A folder of the sandbox's own, empty at the start and removed after the run.
+    /// A private folder, empty at the start and removed after the run.
     Private,
-    /// A folder of the sandbox's own, in which the command can create nothing.
+    /// A private folder, in which the command can create nothing.
     PrivateRo,
     /// The sandbox's own `/dev`.
     Dev,
@@ -55,10 +55,13 @@ impl EffectiveAccess {
             EffectiveAccess::Ro => "can be read, not changed",
             EffectiveAccess::Exclude => "can be neither read nor changed",
             EffectiveAccess::Redacted => "a copy without its credentials can be read, not changed",
-            EffectiveAccess::Injected => "the injected content can be read, the host's is not visible",
-            EffectiveAccess::PrivateFile => "a copy for this project can be read and changed, the host's file stays",
-            EffectiveAccess::Private => "a place of the sandbox's own, empty at first, gone after the run",
-            EffectiveAccess::PrivateRo => "a place of the sandbox's own, in which nothing can be made",
+            EffectiveAccess::Injected => "the injected content can be read; the host's file is not visible",
+            EffectiveAccess::PrivateFile => {
+                "a copy for this project can be read and changed; the host's file stays as \
+                                             it is"
+            }
+            EffectiveAccess::Private => "a private folder, empty at first, gone after the run",
+            EffectiveAccess::PrivateRo => "a private folder, in which nothing can be created",
             EffectiveAccess::Dev => "the sandbox's own `/dev`, with a few harmless devices",
             EffectiveAccess::Proc => "the sandbox's own `/proc`, with its own processes",
         }
@@ -96,8 +99,8 @@ impl<'p> VisibleMounts<'p> {
             let path = &planned.path;
             match planned.mount {
                 Mount::RemountReadOnly => _ = visible.read_only.insert(path),
-                // This directory lies in a file system that another mount has made, so the access
-                // there does not change.
+                // A created directory lies in a file system that another mount has made, so the
+                // access does not change.
                 Mount::Directory { .. } => {}
                 _ => {
                     visible.mounts.cover(path.clone(), planned);

@@ -40,7 +40,7 @@ pub fn source_at(
         if git.ask(["rev-parse".into(), "--git-dir".into()])?.is_none() {
             return Err(failed(
                 "git finds no repository that it trusts around the project",
-                "name a file instead of a revision; `git status` says what is wrong",
+                "name a file instead of a revision, or find the cause with `git status`",
             ));
         }
         return Err(failed(

@@ -110,26 +110,26 @@ pub(super) struct Options {
     pub cwd: Option<PathBuf>,
     #[command(flatten)]
     pub policy: PolicyArgs,
-    /// Print what would be executed, and execute nothing
+    /// Print the command line of bwrap, and execute nothing
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "shell")]
     pub print_args: Option<PrintForm>,
-    /// Become the sandbox instead of supervising it: signals to this process end the command,
-    /// nothing is cleaned up or reported afterwards, and the command can create missing paths that
-    /// presets block (`.vscode`)
+    /// Replace this process by the sandbox, without a supervisor: signals to this process end the
+    /// command, nothing is cleaned up or reported afterwards, and the command can create missing
+    /// paths that presets block (`.vscode`)
     #[arg(long, conflicts_with = "print_args")]
     pub exec: bool,
     /// Create no placeholders: the command can create missing paths that presets block
     ///
-    /// For a home that cannot be written: placeholders are noted in the state folder. Paths that
-    /// the command creates are reported.
+    /// For a home that cannot be written, because a run notes its placeholders in the state folder.
+    /// A report names the paths that the command creates.
     #[arg(long)]
     pub no_placeholders: bool,
     #[command(flatten)]
     pub mounts: MountArgs,
-    /// Say whether this is inside a sandbox (exit code 0) or outside (1)
+    /// Say whether this process is inside a sandbox (exit code 0) or outside (1)
     #[arg(long, alias = "check", conflicts_with_all = ["command", "print_args"])]
     pub inside: bool,
-    /// Run although the caller is root
+    /// Allow a run as root
     ///
     /// In a container (`/.dockerenv`, `/run/.containerenv`) and where `CI` is set, root needs no
     /// flag. There this flag silences the warning.
@@ -141,10 +141,10 @@ pub(super) struct Options {
     /// Do not show warnings
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// How to show errors and warnings
+    /// The format of errors and warnings
     #[arg(long, value_name = "FORMAT", default_value = "text", global = true)]
     pub message_format: MessageFormat,
-    /// When to use colours: `auto` is on a terminal, unless NO_COLOR is set
+    /// Use colours: `auto` means on a terminal, unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub color: ColorChoice,
 }
@@ -172,7 +172,7 @@ pub(super) struct FileArgs {
 
 #[derive(Debug, Default, PartialEq, Eq, Args)]
 pub(super) struct RuleArgs {
-    /// Make PATH (or what the pattern matches) read-only; repeatable
+    /// Make PATH, or the matches of a pattern, read-only; repeatable
     #[arg(long, value_name = "PATH")]
     pub ro: Vec<OsString>,
     /// Make PATH writable; repeatable
@@ -195,7 +195,7 @@ pub(super) struct RuleArgs {
     /// Let the command use the container engine's socket, which is as good as root [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub docker: Option<bool>,
-    /// Limit what the command uses, such as `time=30m`; repeatable
+    /// Limit the resources of the command, such as `time=30m`; repeatable
     ///
     /// The limits: time=30m, processes=512, file-size=2G, output=10M, tmp=1G, memory=4G, cpus=2.0.
     #[arg(long = "limit", value_name = "KEY=VALUE", value_parser = limit)]
@@ -251,14 +251,14 @@ fn from_and_to(written: OsString) -> Result<(OsString, OsString), InjectMistake>
 
 #[derive(Debug, Args)]
 pub(super) struct MountArgs {
-    /// Make one mount for each rule in force, also where it changes nothing
+    /// Make one mount for each rule in force, even if the mount changes nothing
     #[arg(long)]
     pub no_optimize: bool,
     /// Run on bwrap alone, without the guard that compares and locks the mounts
     ///
-    /// Gives up: locked mounts (a directory handed from one sandbox to another outlives them), the
-    /// check that the mounts are those in the plan, policies with more than some 2,000 rules, and
-    /// handlers of the command for Ctrl-C and SIGTERM.
+    /// Without the guard, the mounts are not locked (a directory handed from one sandbox to another
+    /// outlives them), nothing checks that the mounts are those in the plan, a policy can have only
+    /// some 2,000 rules, and the command cannot handle Ctrl-C and SIGTERM.
     #[arg(long)]
     pub no_guard: bool,
 }

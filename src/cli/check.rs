@@ -14,9 +14,10 @@ use super::answer::Answered;
 use super::args::{Options, PolicyArgs};
 use super::output::Output;
 
-/// Validate configuration files and show everything that is wrong at once
+/// Validate configuration files, and show all mistakes at once
 ///
-/// Without FILE: the files that a run here would use. The exit code is 1 if there are errors.
+/// Without FILE, validates the files that a run here would use. The exit code is 1 if there are
+/// errors.
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckArgs {
     /// A project file to validate, as if its folder were the project; a folder stands for its

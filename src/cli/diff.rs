@@ -22,7 +22,7 @@ use super::debug;
 use super::output::Output;
 use super::style::Paint;
 
-/// Compare two policies on this host: what is wider, what is narrower, by which rules
+/// Compare two policies on this host: list wider and narrower access, with the rules
 ///
 /// OLD and NEW stand for the project's `.agent-sandbox.toml`. Both are compiled here, with your own
 /// files and the flags of this command line, and the two effective policies are compared at every
@@ -36,9 +36,9 @@ pub(super) struct DiffArgs {
     /// A file, `git:REV` (the project's file at that revision), `-` (standard input), or
     /// `/dev/null` (no project file)
     old: OsString,
-    /// Another of these; without it, the project's file as it is now
+    /// A second operand of these kinds; without it, the project's file as it is now
     new: Option<OsString>,
-    /// Exit with 1 if NEW is wider than OLD anywhere; narrower alone is 0
+    /// Exit with 1 if NEW is wider than OLD anywhere, and with 0 if it is only narrower
     #[arg(long)]
     exit_code: bool,
     /// If a revision has no such file, compare the policy without a project file
@@ -53,9 +53,9 @@ pub(super) struct DiffArgs {
 
 const AFTER_HELP: &str = "\
 Examples:
-  agent-sandbox diff git:HEAD                      what an edit that is not committed changes
+  agent-sandbox diff git:HEAD                      the effect of an edit that is not committed
   agent-sandbox diff --exit-code git:origin/main   in CI: fail if a change opens something
-  agent-sandbox diff /dev/null                     the file beside the policy without it
+  agent-sandbox diff /dev/null                     the effect of the whole file
   agent-sandbox diff old.toml new.toml --json
 
 Exit codes: 0; 1 with --exit-code if something is wider; 125 if the two could not be compared.";
@@ -138,7 +138,7 @@ fn text(found: &Diff, paint: Paint) -> String {
 
 /// The subject, the change, and the rules that decide.
 fn row(PolicyChange { what, old, new }: &PolicyChange) -> [String; 3] {
-    // A variable that both policies set.
+    // Both policies set the variable, to different values.
     let change = if old.is == new.is { "another value".to_owned() } else { format!("{} → {}", old.is, new.is) };
     let rule = |origin: &Option<Origin>| origin.as_ref().map_or_else(|| "no rule".to_owned(), ToString::to_string);
     [subject(what), change, format!("{} → {}", rule(&old.rule), rule(&new.rule))]
@@ -149,7 +149,7 @@ fn subject(what: &Subject) -> String {
         Subject::Network => "network".to_owned(),
         Subject::Docker => "docker".to_owned(),
         Subject::Nested => "user namespaces inside".to_owned(),
-        Subject::Inherit => "variables that nothing names".to_owned(),
+        Subject::Inherit => "variables that no entry names".to_owned(),
         Subject::Limit { limit } => format!("limit `{limit}`"),
         Subject::Requirement { protection } => format!("protection `{protection}`"),
         Subject::Variable { name } => format!("variable `{}`", escape_for_display(&name.0)),
@@ -197,7 +197,7 @@ fn at_revision(
         return Ok(nothing(format!("{name}:{PROJECT_FILE}"), Some(note)));
     }
     let message = format!("`{name}` has no `{PROJECT_FILE}` in `{}`", project.root);
-    let help = "`--allow-missing` compares with the policy without a project file";
+    let help = "use `--allow-missing` to compare with the policy without a project file";
     Err(Diagnostic::new(Code::NoComparison, message).help(help))
 }
 

@@ -8,7 +8,7 @@ use super::args::Options;
 use super::output::Output;
 use super::style::Paint;
 
-/// Say what this machine can enforce, and what to do about the rest
+/// List the protections that this machine can enforce, and remedies for the others
 ///
 /// Looks at bwrap, the kernel and the surroundings, and starts a real sandbox with the smallest
 /// command. Each line is `ok`, `limited` (it works, with less protection or comfort) or `missing`

@@ -23,14 +23,14 @@ use super::explain_inside;
 use super::output::Output;
 use super::style::Paint;
 
-/// Say what a command may do at a path, by which rule, and why other rules lost
+/// Show the access of a command at a path, its rule, and why other rules lost
 ///
-/// PATH is relative to the working directory. Symlinks are followed as rules follow them. PATH need
-/// not exist: then `explain` names the rule that would apply to it, and says whether the command
+/// PATH is relative to the working directory. Symlinks are followed as rules follow them. If PATH
+/// does not exist, `explain` names the rule that would apply to it, and says whether the command
 /// can create it. Flags of a policy (`--rw`, `--preset`, …) count as in a run, before the
-/// subcommand or after it. With `--env`, say whether the command gets a variable, and why; values
-/// are not shown. With `--limits`, say which limits are in force. Nothing is started, and nothing
-/// on the host is changed. Inside a sandbox, the answer is about the policy in force.
+/// subcommand or after it. With `--env`, says whether the command gets a variable, and why; values
+/// are not shown. With `--limits`, lists the limits in force. Nothing is started, and nothing on
+/// the host is changed. Inside a sandbox, the answer is about the policy in force.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ExplainArgs {
@@ -40,7 +40,7 @@ pub(super) struct ExplainArgs {
     /// A variable of the environment to look at; may be repeated
     #[arg(long, value_name = "NAME")]
     env: Vec<OsString>,
-    /// Say which limits are in force, and how each is enforced
+    /// List the limits in force, and how each is enforced
     #[arg(id = "show_limits", long = "limits")]
     limits: bool,
     /// Print one JSON object: see `agent-sandbox schema explain`
@@ -61,7 +61,7 @@ Examples:
   agent-sandbox explain --env GITHUB_TOKEN           does the agent get it?
   agent-sandbox explain --limits                     how much can it use?
 
-Exit codes: 0 whatever the access is; 125 where a PATH cannot be looked at, or the policy has mistakes.";
+Exit codes: 0 whatever the access is; 125 if a PATH cannot be examined, or the policy has mistakes.";
 
 pub(super) fn run(host: &Host, options: &Options, arguments: &ExplainArgs, output: &Output) -> Answered {
     let session = super::session(options.cwd.as_deref())?;
@@ -154,8 +154,8 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
         access.meaning()
     );
     let state = match explanation.kind {
-        None if access.shows_host() || access == EffectiveAccess::Exclude => ", where nothing is",
-        Some(HostKind::Symlink) => ", where the host has a symlink, which is not seen inside",
+        None if access.shows_host() || access == EffectiveAccess::Exclude => ", where nothing exists",
+        Some(HostKind::Symlink) => ", where the host has a symlink, which is not visible inside",
         _ => "",
     };
     // Only the first line has the title.
@@ -229,7 +229,7 @@ fn durability(one: &Durability, is_uniform: bool, paint: Paint) -> String {
                 WhenReplaced::Stale => "is not seen",
                 WhenReplaced::Same => "is seen in the same way",
             };
-            warning(format!("for the file that is there at the start: one that replaces it on the host {then}"))
+            warning(format!("for the file that exists at the start: a file that replaces it on the host {then}"))
         }
         Durability::Pattern => {
             warning("by a pattern, which is expanded at the start: files that match later are not covered".to_owned())
@@ -258,7 +258,9 @@ fn durability(one: &Durability, is_uniform: bool, paint: Paint) -> String {
         Durability::Pinned { keeps } => good(format!(
             "the directory stays where it is: it cannot be renamed or removed, because {keeps} lies in it"
         )),
-        Durability::Generated => "a copy for this sandbox, made at the start, with lines of its own".to_owned(),
+        Durability::Generated => "a copy of the host's file with added lines, made for this sandbox at the \
+                                  start"
+            .to_owned(),
         Durability::Private => "until the sandbox ends".to_owned(),
     }
 }

@@ -85,9 +85,9 @@ fn about_path(host: &Host, cwd: &AbsPath, asked: &OsStr, rows: &[Row], paint: Pa
         "read-only" => "can be read",
         "hidden" => "can be neither read nor changed",
         "redacted" => "a copy without its credentials can be read",
-        "injected" => "another content can be read, and not the host's",
-        "private" => "a copy, which can be changed; few keys of it reach the host",
-        _ => "the sandbox's own: nothing of the host is in it",
+        "injected" => "injected content can be read, but not the host's file",
+        "private" => "a copy, which can be changed; only a few of its keys reach the host",
+        _ => "private to the sandbox: no file of the host is in it",
     };
     let mut out = format!("{}: {access} ({meaning})\n", paint.heading(written));
     let mut line = |title: &str, text: String| out += &format!("  {} {text}\n", paint.aside(format!("{title:<7}")));

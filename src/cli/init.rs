@@ -34,7 +34,7 @@ pub(super) struct InitArgs {
 const AFTER_HELP: &str = "\
 Examples:
   agent-sandbox init
-  agent-sandbox init --stdout | diff .agent-sandbox.toml -    what would be proposed today";
+  agent-sandbox init --stdout | diff .agent-sandbox.toml -    the changes since the proposal";
 
 pub(super) fn run(host: &Host, options: &Options, arguments: &InitArgs, output: &Output) -> Answered {
     let session = super::session(options.cwd.as_deref())?;
@@ -76,7 +76,7 @@ fn write(host: &Host, path: &AbsPath, text: &str) -> io::Result<()> {
 }
 
 fn already_there(file: &AbsPath) -> Diagnostic {
-    Diagnostic::new(Code::AlreadyThere, format!("`{file}` is there already, and is not overwritten")).help(
-        "`agent-sandbox init --stdout` shows what would be proposed; `agent-sandbox lint` examines the existing file",
+    Diagnostic::new(Code::AlreadyThere, format!("`{file}` exists already, and is not overwritten")).help(
+        "see the proposal with `agent-sandbox init --stdout`, or examine the existing file with `agent-sandbox lint`",
     )
 }

@@ -25,7 +25,7 @@ use super::style::Paint;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct LintArgs {
-    /// How to show the findings
+    /// The format of the findings
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: FindingsFormat,
     /// Short for `--format json`
@@ -55,7 +55,7 @@ enum FindingsFormat {
     Sarif,
 }
 
-/// The text shows this many findings.
+/// The most findings that the text shows.
 const MOST_SHOWN: usize = 100;
 
 #[derive(Debug, thiserror::Error)]
@@ -112,7 +112,7 @@ fn text(lint: &Lint, paint: Paint) -> String {
         text += &format!("… and {more} more; `--format json` shows all\n\n");
     }
     if lint.is_partial {
-        let partial = "the project is too large to be looked at as a whole: some files were not seen";
+        let partial = "the project is too large to be searched completely: some files were not examined";
         text += &format!("{}\n", paint.aside(partial));
     }
     let counted = |severity: Severity| match lint.count(severity) {

@@ -183,8 +183,8 @@ fn refuse_inside(host: &Host, subcommand: Option<&Subcommand>) -> Option<Diagnos
         Subcommand::Sweep => "sweep",
         _ => return None,
     };
-    let message = format!("`agent-sandbox {name}` is for outside of a sandbox");
-    let help = "`agent-sandbox explain PATH` answers inside, and `/run/agent-sandbox/README` has the whole policy";
+    let message = format!("`agent-sandbox {name}` does not work inside a sandbox");
+    let help = "use `agent-sandbox explain PATH` inside, or read the whole policy in `/run/agent-sandbox/README`";
     is_inside(host).then(|| Diagnostic::new(Code::AlreadyInside, message).help(help))
 }
 

@@ -24,14 +24,14 @@ use super::style::Paint;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct PrivateArgs {
-    /// What to do: list, show or forget
+    /// The action: list, show or forget
     #[arg(value_name = "list|show|forget")]
     action: PrivateAction,
-    /// The host's files; without any, `show` means all of the project
+    /// The host's files; without FILE, `show` shows all files of the project
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The copies of this project, which need not exist any more; `forget` without a FILE drops all
-    /// that is stored for it
+    /// Use the copies of the project PATH, which need not exist any more; `forget` without a FILE
+    /// drops all that is stored for it
     #[arg(long, value_name = "PATH")]
     project: Option<PathBuf>,
     /// Print one JSON object, see `agent-sandbox schema private`

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::policy::AbsPath;
 
-/// A shorter search shows no progress.
+/// The time after which a search shows its progress.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The time between two updates.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -50,7 +50,7 @@ impl<W: Write> Progress<W> {
         if state.has_ended || now < state.next {
             return;
         }
-        let said = format!("looking for what patterns match: {folders} folders, {folder}");
+        let said = format!("searching for matches of patterns: {folders} folders, {folder}");
         let line: String = said.chars().take(self.width.saturating_sub(1)).collect();
         // A closed terminal does not stop the search.
         let _ = write!(state.to, "\r\x1b[K{line}").and_then(|()| state.to.flush());
@@ -99,7 +99,7 @@ mod tests {
         progress.note(&folder("b"));
         progress.end();
         progress.note(&folder("c"));
-        let line = "looking for what patterns match: 1 folders, /home/ada/proje";
+        let line = "searching for matches of patterns: 1 folders, /home/ada/pro";
         assert_eq!(said(progress), format!("\r\x1b[K{line}\r\x1b[K"));
     }
 }

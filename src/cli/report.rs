@@ -19,7 +19,7 @@ use super::style::Paint;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ReportArgs {
-    /// Show the newest report alone
+    /// Show only the newest report
     #[arg(long)]
     last: bool,
     /// Print one JSON object, see `agent-sandbox schema report`
@@ -41,8 +41,7 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &ReportArgs, output
     let reports = Reports::of(host, &state, &project);
     let mut all = reports.all().map_err(|e| {
         let message = format!("cannot read the reports in `{state}`: {}", reason(&e));
-        let help =
-            format!("`{state}` must be a folder outside of the project that you own and no other user can write");
+        let help = format!("make `{state}` a folder outside of the project that you own and no other user can write");
         Diagnostic::new(Code::ReportUnreadable, message).help(help)
     })?;
     if arguments.last {

@@ -1,4 +1,4 @@
-//! `agent-sandbox -- CMD` and `--print-args`: the main job.
+//! `agent-sandbox -- CMD` and `--print-args`: runs or prints a sandbox.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

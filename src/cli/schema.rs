@@ -12,9 +12,9 @@ use super::output::Output;
 
 /// Print the JSON schema of the configuration file, or of an answer in JSON
 ///
-/// An editor that knows the schema of `.agent-sandbox.toml` completes its keys and shows what they
-/// mean: put `#:schema FILE` in its first line, with the FILE of `agent-sandbox schema > FILE`. The
-/// other schemas describe the answers of `--json`, for programs.
+/// An editor that knows the schema of `.agent-sandbox.toml` completes its keys and shows their
+/// meaning: put `#:schema FILE` in its first line, with the FILE of `agent-sandbox schema > FILE`.
+/// The other schemas describe the answers of `--json`, for programs.
 #[derive(Debug, clap::Args)]
 pub(super) struct SchemaArgs {
     /// The document that the schema describes

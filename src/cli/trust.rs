@@ -16,12 +16,12 @@ use super::args::{Options, RuleArgs};
 use super::output::Output;
 use super::style::Paint;
 
-/// Agree to what the project's `.agent-sandbox.toml` opens beyond your own settings
+/// Agree to access that the project's `.agent-sandbox.toml` gives beyond your settings
 ///
-/// Shows what the file opens, asks whether you agree, and records your consent: to these openings,
-/// and to the exact content of the file. A file that only tightens needs no consent. A run with a
-/// file that opens more than you agreed to is refused, with the same list. Give the policy flags of
-/// the run here, too.
+/// Lists everything that the file opens, asks whether you agree, and records your consent: to these
+/// openings, and to the exact content of the file. A file that only tightens needs no consent. A
+/// run with a file that opens more than you agreed to is refused, with the same list. Give the
+/// policy flags of the run here, too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct TrustArgs {

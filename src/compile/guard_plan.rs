@@ -41,8 +41,8 @@ pub struct GuardPlan {
 impl GuardPlan {
     /// The plan as the guard reads it.
     pub fn to_text(&self) -> String {
-        // Every type here can be written as JSON. The newline is that of a here-document, which
-        // carries the plan in a printed script.
+        // This does not fail, because every type here can be written as JSON. In a printed script a
+        // here-document carries the plan, and a here-document ends with a newline.
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 
@@ -108,8 +108,7 @@ impl Tightening {
         matches!(self, Self::Mask(_) | Self::MaskIfThere(_))
     }
 
-    /// The mount that must exist after this step. `None` for a pin, which shows what was there
-    /// before.
+    /// The mount that must exist after this step. `None` for a pin, which changes no view.
     pub fn expected(&self) -> Option<Expected> {
         let (access, required) = match self {
             Self::Mask(_) | Self::Hide(_) => (Expectation::Hidden, true),
@@ -152,7 +151,7 @@ pub enum Expectation {
     Hidden,
     /// A read-only file with content of ours.
     Content,
-    /// A place of the sandbox's own: `/tmp`, `/dev`, `/proc`.
+    /// A private place: `/tmp`, `/dev`, `/proc`.
     Own,
 }
 

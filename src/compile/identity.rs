@@ -21,7 +21,7 @@ use crate::sys::ablate::{self, Mitigation};
 use crate::sys::process::output_within;
 
 /// The origin of variables that hold the host's identity.
-pub const OF_HOST: Origin = Origin::BuiltIn("git's identity, because the user's settings of git do not show");
+pub const OF_HOST: Origin = Origin::BuiltIn("git's identity, because the user's settings of git are hidden");
 
 /// The time limit for git. git waits for ever if one of its settings files is a FIFO.
 const PATIENCE: Duration = Duration::from_secs(2);

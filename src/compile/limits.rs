@@ -75,7 +75,7 @@ pub(super) fn check(policy: &Policy, request: &Request, guard: bool, plan: &Plan
             // For memory and cpus, the guard waits while the supervisor checks the cgroup.
             LimitKind::Processes | LimitKind::FileSize | LimitKind::Memory | LimitKind::Cpus if !guard => (
                 "it needs the guard, and this run has none",
-                "run with a guard: `agent-sandbox doctor` says what it needs; or remove the limit",
+                "run with a guard, or remove the limit; `agent-sandbox doctor` says why a guard cannot work",
             ),
             LimitKind::Tmp if !plan.mounts.iter().any(is_own_tmp) => {
                 ("`/tmp` is the host's", "remove the limit, or the rule or setting that shows the host's `/tmp`")

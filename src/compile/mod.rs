@@ -185,7 +185,7 @@ fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
 }
 
 /// Refuses a start if a file that may name paths to protect could not be read. If the permissions
-/// of the file refuse the caller, it matters only where the command could change them.
+/// deny the caller access, the start is refused only where the command could change them.
 fn refuse_unreadable(host: &Host, plan: &Plan, diagnostics: &mut Diagnostics) {
     let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
     let matters = |(path, error): &(AbsPath, io::Error)| !is_closed(error) || plan.view(path) == View::HostRw;
@@ -194,13 +194,13 @@ fn refuse_unreadable(host: &Host, plan: &Plan, diagnostics: &mut Diagnostics) {
         && !diagnostics.has_errors()
     {
         let message = format!("`{path}` cannot be read: {}", reason(&error));
-        let help = "make it readable, or try again: it may name what has to be protected";
+        let help = "make it readable, or try again: it may name paths to protect";
         diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
     }
 }
 
-/// Refuses a working directory in a place of the sandbox's own, such as the private `/tmp`, if no
-/// rule shows it: it does not exist inside.
+/// Refuses a working directory in a private place, such as the private `/tmp`, if no rule shows it,
+/// because it does not exist inside.
 fn refuse_invisible_cwd(plan: &Plan, decisions: &Decisions, cwd: &AbsPath, diagnostics: &mut Diagnostics) {
     let is_place = || cwd.as_path() == places::TMP || decisions.get(cwd).is_some_and(Decision::is_own_place);
     if plan.view(cwd) != View::Fresh || is_place() {

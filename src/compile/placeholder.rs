@@ -84,7 +84,7 @@ pub fn ignore_line(relative: &Path, kind: FileKind) -> Vec<u8> {
     line.push(b'/');
     for (at, byte) in bytes.iter().enumerate() {
         match byte {
-            // A pattern cannot hold a newline.
+            // A pattern cannot contain a newline, so `?` matches it.
             b'\n' => line.push(b'?'),
             b'\\' | b'*' | b'?' | b'[' | b']' => line.extend([b'\\', *byte]),
             b' ' | b'\t' | b'\r' if at + 1 == bytes.len() => line.extend([b'\\', *byte]),

@@ -12,8 +12,8 @@ pub(crate) fn may_be_planted(plan: &Plan, project: &Project, at: &AbsPath) -> bo
     may_be_of_project(project, at) || at.ancestors().take(2).any(|at| plan.view(&at) == View::HostRw)
 }
 
-/// Whether `at` lies in the project or in its outermost folder. Since an earlier run, a `.git`
-/// that a command planted may have made a subfolder the root.
+/// Whether `at` lies in the project or in its outermost folder. A `.git` that a command planted in
+/// an earlier run may have made a subfolder the root.
 pub(crate) fn may_be_of_project(project: &Project, at: &AbsPath) -> bool {
     at.is_within(&project.root) || at.is_within(&project.outermost)
 }

@@ -266,8 +266,7 @@ fn refuse_unsafe_root(rules: &[Arc<Rule>], project: &Project, diagnostics: &mut 
     }
 }
 
-/// Whether `rule` belongs to a preset and makes a project root writable that is too broad for
-/// that.
+/// Whether `rule` belongs to a preset and makes an unsafe root writable (SPEC L6).
 pub(crate) fn opens_unsafe_root(rule: &Rule, project: &Project) -> bool {
     let opens_root =
         rule.access == Access::Rw && rule.layer == LayerKind::Preset && rule.base == project.root && rule.text == ".";

@@ -24,7 +24,7 @@ pub fn report(
         let names = other().map(|(protection, why)| format!("{} ({why})", name(*protection)));
         let message = format!("without {}", listed(names, "and"));
         let open: Vec<&str> = other().map(|(protection, _)| leaves_open(*protection)).collect();
-        let help = format!("that leaves open: {}; `require` makes it an error", open.join("; "));
+        let help = format!("add it to `require` to make this an error; until then, {}", open.join("; "));
         diagnostics.push(Diagnostic::new(Code::ProtectionMissing, message).help(help));
     }
 }
@@ -42,11 +42,13 @@ pub(crate) fn leaves_open(protection: Protection) -> &'static str {
     match protection {
         Protection::Guard => "mounts are neither compared with the plan nor locked",
         Protection::Seccomp => {
-            "terminal injection, the session's keys, and user namespaces where bwrap cannot forbid them"
+            "the command can reach the terminal's input, the session's keys, and user namespaces that bwrap cannot \
+             forbid"
         }
         Protection::Landlock => {
-            "abstract sockets of the host while the network is on, signals to the caller's process group, and before Linux \
-             5.19 names in a folder that another sandbox hands over"
+            "the command can reach abstract sockets of the host while the network is on, and send signals to the \
+             caller's process group; before Linux 5.19 it can also change names in a folder that another sandbox hands \
+             over"
         }
     }
 }

@@ -70,7 +70,7 @@ fn source(origin: &Origin) -> String {
     }
 }
 
-/// A line of the table. No name has a tab in it, because escaping takes it away.
+/// A line of the table. No name contains a tab, because tabs are escaped.
 fn row(access: &str, path: &AbsPath, because: &str) -> String {
     format!("{access}\t{path}\t{because}\n")
 }

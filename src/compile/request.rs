@@ -37,7 +37,7 @@ pub struct Request {
     pub no_private: bool,
     /// No supervisor stays: this process becomes bwrap.
     pub exec: bool,
-    /// bwrap alone, without a guard inside.
+    /// Starts bwrap alone, without a guard inside.
     pub no_guard: bool,
     /// `--cwd` as written, for commands that diagnostics suggest.
     pub cwd: Option<PathBuf>,

@@ -11,7 +11,7 @@ use crate::policy::rule::display_as_in_json;
 pub enum Severity {
     /// Good to know; the exit code stays 0.
     Note,
-    /// The user should mend it; the exit code is 1.
+    /// The user should correct the policy; the exit code is 1.
     Warning,
     /// Nothing runs with this policy.
     Error,
@@ -52,7 +52,7 @@ codes! {
     InvalidValue = "invalid-value", Error, "A value outside the allowed set.";
     InvalidPath = "invalid-path", Error, "A path or pattern that cannot mean anything: empty, or with a NUL byte.";
     ReservedVariable = "reserved-variable", Error,
-        "A variable that `set` cannot set at all, or not for the command alone.";
+        "A variable that `set` cannot set, or cannot set for the command alone.";
 
     // Presets.
     UnknownPreset = "unknown-preset", Error, "A preset that neither we nor an earlier layer defines.";
@@ -155,7 +155,7 @@ codes! {
         "git expects another version of a file that the command could not change.";
     LeftUnfinished = "left-unfinished", Warning, "A merge, a rebase or the like of git is under way since the run.";
     HiddenFromGit = "hidden-from-git", Warning,
-        "The command made git show no changes of some files, or another history.";
+        "The command made git hide changes of some files, or show another history.";
     PlantedRepository = "planted-repository", Warning,
         "The run made a repository or a symlink that git would follow. It is only reported, or was moved aside.";
     ReplacedDuringRun = "replaced-during-run", Warning, "A file was replaced while a rule covered it.";

@@ -1,4 +1,4 @@
-//! Arguments as a shell reads them.
+//! Quotes arguments for a shell.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -37,7 +37,7 @@ pub(crate) fn quote(word: &OsStr) -> Vec<u8> {
 }
 
 fn quote_text(text: &str) -> String {
-    // `shell-words` would quote all of `--flag=value`.
+    // `shell-words` would quote the whole of `--flag=value`, so only the value is quoted.
     let is_flag = |flag: &str| {
         flag.strip_prefix("--").is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'))
     };
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(shell_quote(OsStr::from_bytes(b"a\n\xff")), r"$'a\n\xff'");
     }
 
-    /// dash reads `$'` as a dollar and a quoted text, which must end where we end it.
+    /// dash reads `$'…'` as a dollar sign and a quoted text. The quotes must end at the same place.
     #[test]
     fn a_shell_without_ansi_quotes_runs_nothing_of_a_name() {
         for name in ["l';touch pwned;#\n", "\\';touch pwned;#\n", "$(touch pwned)\n", "`touch pwned`\u{1b}", "\n'"] {

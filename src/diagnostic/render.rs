@@ -22,16 +22,16 @@ pub enum Format {
 #[derive(Clone, Copy, Debug)]
 pub struct RenderLimits {
     pub diagnostics: usize,
-    /// The number of notes of each diagnostic.
+    /// The most notes of each diagnostic.
     pub notes: usize,
-    /// Characters of a message or note. The middle of a longer one is left out.
+    /// The most characters of a message or note. The middle of a longer one is left out.
     pub characters: usize,
     /// Says how to see the rest.
     pub rest: &'static str,
 }
 
 impl RenderLimits {
-    /// Rendering all diagnostics of a file full of mistakes would take minutes.
+    /// The usual limits. Rendering all diagnostics of a file full of mistakes would take minutes.
     const USUAL: Self = Self { diagnostics: 100, notes: 20, rest: "; `--message-format=json` shows all", ..Self::NONE };
     pub const NONE: Self = Self { diagnostics: usize::MAX, notes: usize::MAX, characters: usize::MAX, rest: "" };
 
@@ -140,7 +140,7 @@ fn char_boundary(text: &str, at: usize) -> usize {
     at
 }
 
-/// Replaces characters that could drive a terminal or turn the reading direction. Tabs and line
+/// Replaces characters that could control a terminal or change the reading direction. Tabs and line
 /// breaks stay.
 ///
 /// annotate-snippets replaces C0 controls and most bidirectional ones in titles, paths and source
@@ -160,7 +160,7 @@ fn is_printable(c: char) -> bool {
     matches!(c, '\t' | '\n') || !(c.is_control() || turns_direction)
 }
 
-/// One visible character instead of an invisible one: `␛` for ESC, `�` where Unicode has no
+/// A visible character to show instead of an invisible one: `␛` for ESC, `�` where Unicode has no
 /// picture.
 fn picture(c: char) -> char {
     match u32::from(c) {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_say_is_no_text() {
+    fn no_diagnostics_are_no_text() {
         assert_eq!(rendered([], PLAIN), "");
         assert_eq!(rendered([], Format::Json), "");
     }

@@ -1,10 +1,10 @@
-//! The guard, inside the sandbox: the last hop between bwrap and the command.
+//! The guard: the program that bwrap starts in the sandbox, and that then becomes the command.
 //!
 //! bwrap makes the mounts that its argv says, and does not notice that a path has changed since the
 //! policy was compiled. A process that makes a user namespace can undo them. So bwrap starts our
 //! own binary as an ordinary process. The guard makes the masks that the argv had no room for,
 //! compares all mounts with its plan, locks them in one more namespace, gives up its capabilities,
-//! and becomes the command. It can only tighten.
+//! and becomes the command. It can only restrict the command further.
 #![expect(clippy::disallowed_methods, reason = "the guard runs inside, with the rights of the command")]
 
 mod limits;
@@ -95,7 +95,7 @@ impl<'a> GuardCall<'a> {
     }
 }
 
-/// The guard on one screen. ADR 32 says why the steps have this order.
+/// Takes the steps of the guard in order. ADR 32 gives the reasons for this order.
 fn start(
     plan: &GuardPlan,
     sheet: &RunSheet,

@@ -68,9 +68,9 @@ impl Report {
         Self::Refused(format!("{what}: {why}"))
     }
 
-    /// For a step that every kernel grants to a process with a user namespace of its own. A lack
-    /// of memory or descriptors is temporary, so it stops this start instead of turning the guard
-    /// off.
+    /// The report for a failed step that every kernel grants to a process with a user namespace of
+    /// its own. A lack of memory or descriptors is temporary, so it stops this start instead of
+    /// turning the guard off.
     pub(super) fn unavailable(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |e| match Errno::from_io_error(&e) {
             // The kernel does not count mounts here: a limit of namespaces is reached.
@@ -91,10 +91,11 @@ impl Report {
             Self::Refused(why) | Self::Changed(why) | Self::PrivateRefused(why) => refusal(why),
             Self::Unavailable(why) => {
                 Diagnostic::new(Code::GuardUnavailable, format!("the guard cannot work on this machine: {why}"))
-                    .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up")
+                    .help("run on bwrap alone with `--no-guard`; `--help` lists the protections that are then missing")
             }
             Self::LimitRefused(kind, why) => unavailable(*kind, why).help(
-                "`agent-sandbox doctor` says which limits this machine can enforce; remove this one to run without it",
+                "remove this limit to run without it; `agent-sandbox doctor` lists the limits that this machine can \
+                 enforce",
             ),
             Self::MountLimit(why) => {
                 Diagnostic::new(Code::GuardRefused, format!("the kernel allows no more mounts: {why}"))

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use crate::policy::AbsPath;
 
-/// An index with a million files has 100 MB. Its parsed form takes up to three times as much.
+/// The largest total size. An index with a million files has 100 MB. Its parsed form takes up to
+/// three times as much.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// Each file counts once, with the greatest size that was seen. So the files that were read at the

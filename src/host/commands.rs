@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use super::{FileKind, Host, passwd};
 use crate::policy::path::AbsPath;
 
-/// A command changes its directory a few times at most.
+/// The most folders in which the files of one command are searched for. A command changes its
+/// directory a few times at most.
 const MOST_FOLDERS: usize = 16;
 /// The largest number of words of a command that are examined. No command in real settings has
 /// more.
 const MOST_WORDS: usize = 1000;
-/// A file name may follow several option letters in one word: `-vvvFfile`.
+/// The most option letters before a file name in one word: `-vvvFfile`.
 const MOST_LETTERS: usize = 8;
 
 /// Looks for the files that commands name. Paths that it finds hold no symlinks.
@@ -21,7 +22,7 @@ pub(crate) struct CommandSearch<'a, P> {
     pub host: &'a Host,
     /// Returns the unresolved paths that a name may mean. A relative name starts at the folder.
     pub places: P,
-    /// Only files below one of these count. Relative names start at the first.
+    /// Only files below one of these folders count. Relative names start at the first folder.
     pub tops: Vec<&'a AbsPath>,
     /// The symlinks on the way to each path that the search resolved.
     pub links: &'a mut BTreeSet<AbsPath>,

@@ -42,7 +42,7 @@ impl Directory {
                 continue;
             }
             let file_type = match entry.file_type() {
-                // Not every file system fills in the type.
+                // Some file systems do not fill in the type.
                 FileType::Unknown => match statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(found) => FileType::from_raw_mode(found.st_mode),
                     // Only this entry is gone. Callers would take the error to mean that the

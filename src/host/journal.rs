@@ -20,7 +20,8 @@ pub const RUNS: &str = "runs";
 pub const SUFFIX: &str = ".journal";
 /// The prefix of a temporary name.
 pub const TEMPORARY: &str = ".agent-sandbox-";
-/// Larger than the journal of any run: the kernel's number of mounts limits the placeholders.
+/// The largest journal that is read. No run has a larger one, because the kernel limits the number
+/// of mounts.
 pub const MAX_BYTES: u64 = 1 << 28;
 
 /// A file or directory that a run has made.

@@ -11,10 +11,10 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
-/// `PATH_MAX` without the NUL.
+/// The longest path that a system call accepts: `PATH_MAX` without the NUL.
 pub(crate) const LONGEST: usize = 4095;
 
-/// Directories with a longer path are not searched. A command could nest thousands, and the time
+/// The longest path of a directory that is searched. A command could nest thousands, and the time
 /// to reach one grows with its depth.
 pub(crate) const LONGEST_SEARCHED: usize = 1 << 16;
 

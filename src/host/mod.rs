@@ -51,7 +51,7 @@ pub use read::MOUNT_TABLE;
 pub(crate) use read::is_transient;
 pub use session::Session;
 
-/// Linux follows at most 40 symlinks (`MAXSYMLINKS`) and then returns ELOOP. So does this code.
+/// The most symlinks that a search follows before it returns ELOOP, as Linux does (`MAXSYMLINKS`).
 const MAX_LINKS: usize = 40;
 
 #[derive(Clone)]

@@ -96,7 +96,8 @@ fn flags(options: &[u8]) -> MountFlags {
         _ => MountFlags::empty(),
     };
     let set: MountFlags = options.split(|b| *b == b',').map(flag).collect();
-    // mountinfo shows nothing for strict access times, and a remount without a flag means relatime.
+    // mountinfo shows no flag for strict access times, and a remount without a flag would set
+    // relatime.
     let is_strict = !set.intersects(MountFlags::NOATIME | MountFlags::RELATIME);
     if is_strict { set | MountFlags::STRICTATIME } else { set }
 }

@@ -25,7 +25,8 @@ use crate::sys::ablate::{self, Mitigation};
 /// The mode of a directory for this user alone.
 pub(crate) const PRIVATE: Mode = Mode::RWXU;
 
-/// Files are opened without following a symlink, and without waiting for the writer of a FIFO.
+/// The flags with which files are opened: a symlink is not followed, and the writer of a FIFO is
+/// not waited for.
 const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 /// An open directory. Every operation takes the name of one entry, never a path.

@@ -7,7 +7,7 @@ use super::Host;
 use crate::policy::AbsPath;
 
 const FILE: &str = "/etc/passwd";
-/// No machine has a larger file.
+/// The largest password file that is read.
 const LARGEST: u64 = 16 << 20;
 /// The number of the field that names the home.
 const HOME: usize = 5;

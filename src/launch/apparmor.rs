@@ -12,11 +12,11 @@ use crate::policy::AbsPath;
 
 use super::availability::{is_restricted, setting};
 
-/// Installs and loads our profile, in a checkout of agent-sandbox.
+/// The command that installs and loads our profile, in a checkout of agent-sandbox.
 pub(crate) const INSTALL_PROFILE: &str = "sudo install -m644 packaging/agent-sandbox.apparmor /etc/apparmor.d/agent-sandbox && \
     sudo apparmor_parser -r /etc/apparmor.d/agent-sandbox";
 
-/// Loads our profile after its file was installed.
+/// The command that loads our profile after its file was installed.
 pub(crate) const LOAD_PROFILE: &str = "sudo apparmor_parser -r /etc/apparmor.d/agent-sandbox";
 
 const OWN: &str = "agent-sandbox";
@@ -28,13 +28,14 @@ const OF_BWRAP_CHILDREN: &str = "unpriv_bwrap";
 /// AppArmor's treatment of the user namespaces of bwrap and of the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Confinement {
-    /// Both keep their capabilities.
+    /// bwrap and the guard keep their capabilities.
     Unrestricted,
     /// A program without a profile loses all capabilities in a user namespace that it makes.
     Restricted,
     /// Ubuntu's profile for bwrap: bwrap keeps its capabilities, and its child the guard has none.
     BwrapProfile,
-    /// Our profile (`packaging/agent-sandbox.apparmor`): both keep their capabilities.
+    /// Our profile (`packaging/agent-sandbox.apparmor`): bwrap and the guard keep their
+    /// capabilities.
     OwnProfile,
 }
 
@@ -63,7 +64,7 @@ fn runs_under_own_profile(host: &Host) -> bool {
     // The second file belongs to the first security module, which need not be AppArmor.
     let label =
         ["proc/self/attr/apparmor/current", "proc/self/attr/current"].iter().find_map(|path| setting(host, path));
-    // `agent-sandbox (enforce)`, or without a mode.
+    // The label is `agent-sandbox (enforce)`, or has no mode.
     label.is_some_and(|label| label.split(' ').next() == Some(OWN))
 }
 

@@ -22,11 +22,11 @@ pub(crate) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(
     }
     if setting(host, "proc/sys/user/max_user_namespaces").as_deref() == Some("0") {
         return Err(unavailable("user namespaces are off on this machine (`user.max_user_namespaces` is 0)")
-            .help("`sudo sysctl user.max_user_namespaces=15000` turns them on"));
+            .help("turn them on with `sudo sysctl user.max_user_namespaces=15000`"));
     }
     if !session.is_root() && setting(host, "proc/sys/kernel/unprivileged_userns_clone").as_deref() == Some("0") {
         return Err(unavailable("user namespaces are only for root here (`kernel.unprivileged_userns_clone` is 0)")
-            .help("`sudo sysctl kernel.unprivileged_userns_clone=1` opens them to users"));
+            .help("open them to users with `sudo sysctl kernel.unprivileged_userns_clone=1`"));
     }
     Ok(())
 }
@@ -106,21 +106,21 @@ pub fn explain_refusal(said: &str, restricted: bool) -> Diagnostic {
     };
     if restricted {
         diagnostic.help(format!(
-            "AppArmor restricts user namespaces (Ubuntu): install agent-sandbox in `/usr/local/bin`, and its profile with \
-             `{}`",
+            "install agent-sandbox in `/usr/local/bin`, and its profile with `{}`: AppArmor restricts user namespaces \
+             (Ubuntu)",
             apparmor::INSTALL_PROFILE
         ))
     } else if said.contains("max_*_namespaces") || said.contains("No space left") {
         diagnostic.help("raise `user.max_user_namespaces` and `user.max_mnt_namespaces` with `sudo sysctl`")
     } else if said.contains("proc") {
         diagnostic.help(
-            "this container hides parts of /proc: start it with `--security-opt systempaths=unconfined` \
-             (Docker) or `--security-opt unmask=ALL` (podman)",
+            "start this container with `--security-opt systempaths=unconfined` (Docker) or `--security-opt unmask=ALL` \
+             (podman): it hides parts of /proc",
         )
     } else {
         diagnostic.help(
-            "this container forbids namespaces: start it with `--security-opt seccomp=unconfined` and, on AppArmor hosts, \
-             `--security-opt apparmor=unconfined`",
+            "start this container with `--security-opt seccomp=unconfined` and, on AppArmor hosts, `--security-opt \
+             apparmor=unconfined`: it forbids namespaces",
         )
     }
 }

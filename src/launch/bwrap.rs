@@ -21,10 +21,10 @@ use super::{availability, limits, mount_files};
 
 /// The time that bwrap may take to answer, on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// More bytes than the help of bwrap has.
+/// The most bytes of an answer that are read. The help of bwrap is shorter.
 pub(super) const LARGEST_ANSWER: usize = 1 << 16;
 
-/// No bwrap is this large.
+/// The largest bwrap that is searched for the name of a flag.
 const LARGEST_BWRAP: u64 = 16 << 20;
 
 pub(super) fn first_on_path(host: &Host, session: &Session, name: &str) -> Option<Resolved> {
@@ -64,10 +64,10 @@ pub(super) fn sufficient_flags(bwrap: &AbsPath, with_tmp: bool) -> Result<BTreeS
     }
     if flags.contains(PERMS) {
         let why = format!("`{bwrap}` does not have `{SIZE}`");
-        return Err(unavailable(LimitKind::Tmp, &why).help("bubblewrap 0.7 and newer have it; or remove the limit"));
+        return Err(unavailable(LimitKind::Tmp, &why).help("install bubblewrap 0.7 or newer, or remove the limit"));
     }
     let message = format!("`{bwrap}` does not have `{PERMS}`, which this policy needs");
-    Err(Diagnostic::new(Code::BwrapTooOld, message).help("bubblewrap 0.5 and newer have it"))
+    Err(Diagnostic::new(Code::BwrapTooOld, message).help("install bubblewrap 0.5 or newer"))
 }
 
 /// The flags that the help of `bwrap` names. A version number does not tell them, because

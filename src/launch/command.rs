@@ -57,7 +57,7 @@ pub(super) fn check(
         }
         Some((Obstacle::IsFolder, at)) => {
             Diagnostic::new(Code::CommandNotExecutable, format!("`{at}` is a folder, which cannot be executed"))
-                .help("give a command; `-C` says in which folder it starts")
+                .help("name a command, and use `-C` for the folder in which it starts")
         }
         None => Diagnostic::new(Code::CommandNotFound, format!("`{shown_name}` was not found")).help(
             if name.as_bytes().contains(&b' ') {

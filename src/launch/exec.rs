@@ -99,5 +99,5 @@ pub(super) fn cannot_prepare(error: &io::Error) -> Diagnostic {
 
 pub(super) fn cannot_execute(bwrap: &AbsPath, error: &io::Error) -> Diagnostic {
     Diagnostic::new(Code::StartFailed, format!("cannot execute `{bwrap}`: {}", reason(error)))
-        .help(format!("`{bwrap} --version` must run; reinstall bubblewrap if it does not"))
+        .help(format!("reinstall bubblewrap if `{bwrap} --version` does not run"))
 }

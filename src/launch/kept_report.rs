@@ -24,8 +24,7 @@ use super::FrontEnd;
 const KIND: StateFiles = StateFiles { folder: Layers::REPORTS, max_bytes: 4 * LARGEST as u64 };
 /// The largest size of a kept report.
 const LARGEST: usize = 1 << 20;
-/// The number of reports that wait to be shown. There are so many only if standard error never
-/// works.
+/// The most reports that wait to be shown. More would exist only if standard error never works.
 const MOST_WAITING: usize = 16;
 
 /// The largest number of findings of one kind that are reported one by one.
@@ -342,7 +341,7 @@ fn repeated(at: &AbsPath, read: &io::Result<KeptReport>) -> Diagnostic {
     match read {
         Ok(report) => {
             let message = format!("the report of the run here that ended {} was never shown: see below", report.age());
-            Diagnostic::new(Code::UnshownReport, message).help("`agent-sandbox report --last` shows it again")
+            Diagnostic::new(Code::UnshownReport, message).help("show it again with `agent-sandbox report --last`")
         }
         Err(e) => {
             let message = format!("the report of an earlier run here was never shown, and is lost: {}", reason(e));

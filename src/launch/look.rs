@@ -127,7 +127,7 @@ fn targets(plan: &GuardPlan) -> Vec<MountTarget> {
 }
 
 /// The directories above restricted paths that a command could write. A command in another sandbox
-/// may write where this policy does not allow it, but nowhere else than the user.
+/// may write where this policy forbids it, but only where the user can write.
 fn directories(host: &Host, plan: &GuardPlan) -> BTreeSet<AbsPath> {
     let expected: BTreeMap<AbsPath, Expected> =
         plan.all_expected().map(|expected| (expected.path.clone(), expected)).collect();
@@ -157,7 +157,7 @@ pub(super) fn look(host: &Host, argv: &Argv) -> Result<Look, Diagnostic> {
     let Some(guard) = &argv.guard else { return Ok(Look::default()) };
     Look::now(host, &guard.plan).map_err(|PathError { path, error }| {
         Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was looked at: {}", reason(&error)))
-            .help("start again; if it stays so, see which program changes it")
+            .help("start again; if it changes again, find the program that changes it")
     })
 }
 
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guard_compares_what_it_can_see() {
+    fn the_guard_compares_the_files_that_it_can_see() {
         let root = tree();
         let look = Look::now(&Host::at(root.path()), &plan()).unwrap();
         let paths: Vec<AbsPath> = look.identities(&plan()).into_iter().map(|(path, _)| path).collect();

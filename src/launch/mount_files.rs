@@ -19,12 +19,13 @@ use crate::host::{Host, OpenDir, PathError, if_there};
 use crate::policy::AbsPath;
 
 const KIND: StateFiles = StateFiles { folder: Layers::MOUNT_FILES, max_bytes: 0 };
-/// The owner may write. So a write inside, where the mount is read-only, fails with EROFS as for
-/// every read-only file.
+/// The mode of our files. The owner may write, so a write inside fails with EROFS, as for every
+/// file on a read-only mount.
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
-/// A printed argv can be run for this long after its contents were used last.
+/// The time for which contents are kept after their last use, so that a printed argv can still be
+/// run.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// The time of the last use is updated at most once in this duration.
+/// The shortest time between two updates of the time of the last use.
 const NOTED: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Decides whether bwrap binds files in the state folder or gets their contents by descriptors.
@@ -197,7 +198,7 @@ mod tests {
 
     // SPEC B15
     #[test]
-    fn a_file_that_is_not_as_it_must_be_is_replaced() {
+    fn a_mount_file_with_a_wrong_owner_mode_or_content_is_replaced() {
         type Change = (&'static str, fn(&Path));
         let changes: [Change; 5] = [
             ("another content", |file| {

@@ -26,7 +26,7 @@ pub fn own_sandbox(host: &Host, compiled: &Compiled, command: &[OsString]) -> Op
         return None;
     }
     let message = "codex cannot run commands in its own sandbox here: there are no user namespaces inside";
-    let help = "add `--sandbox danger-full-access`: this is the sandbox; or set `nested = true`";
+    let help = "add `--sandbox danger-full-access`, because agent-sandbox is the sandbox here, or set `nested = true`";
     Some(Diagnostic::new(Code::OwnSandbox, message).help(help))
 }
 

@@ -64,7 +64,7 @@ impl<'a> RunHooks<'a> {
 
     /// The reason why the end of the run could not be compared with its start.
     pub(super) fn unclear(&self) -> Option<String> {
-        self.watch.as_ref()?.unclear.as_ref().map(|unclear| format!("cannot look at {unclear}"))
+        self.watch.as_ref()?.unclear.as_ref().map(|unclear| format!("cannot examine {unclear}"))
     }
 
     /// Called after the guard has made its mounts, before the supervisor compares the host again.

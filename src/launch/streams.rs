@@ -36,7 +36,7 @@ pub(super) fn check() -> Result<(), Diagnostic> {
         } else {
             continue;
         };
-        let message = format!("{name} is {what}, through which the command could leave");
+        let message = format!("{name} is {what}, through which the command could leave the sandbox");
         return Err(Diagnostic::new(code, message).help(help));
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::{ModelError, Namespace};
 use crate::policy::AbsPath;
 
-/// `MAX_ARGS` in bwrap's source.
+/// The most arguments that bwrap accepts: `MAX_ARGS` in its source.
 const MAX_ARGS: usize = 9_000;
 
 /// An operation of bwrap at a path.
@@ -52,7 +52,7 @@ pub(super) struct Modes {
 }
 
 impl Modes {
-    /// A `--tmpfs` or a `--dir` without `--perms`.
+    /// The modes of a `--tmpfs` or a `--dir` without `--perms`.
     pub(super) const DEFAULT: Modes = Modes { own: 0o755, parents: 0o755 };
 
     /// The modes for an operation without a mode of its own, such as a bind. bwrap then assumes

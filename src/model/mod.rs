@@ -50,7 +50,7 @@ pub enum ModelView {
     /// The host's `/dev/null` through a bind without devices: it can be seen, and opening it gives
     /// EACCES.
     MaskedFile,
-    /// A read-only file of the sandbox's own, with content that the caller provides.
+    /// A read-only file that belongs to the sandbox, with content that the caller provides.
     Data,
     /// A directory that the argv creates on a tmpfs. Not `writable`: nothing in it can change, not
     /// even its mode. `writable`: its owner can change it, if necessary after `chmod`.
@@ -181,7 +181,7 @@ pub enum ModelError {
     /// A `--perms` that is not directly before the flag that it modifies.
     #[error("`--perms` does not apply to `{}`", escape_for_display(.before))]
     StrayPerms { before: OsString },
-    /// A `--size` before another flag than `--perms` and `--tmpfs`.
+    /// A `--size` before a flag other than `--perms` and `--tmpfs`.
     #[error("`--size` does not apply to `{}`", escape_for_display(.before))]
     StraySize { before: OsString },
     #[error("`{flag}` needs `{needs}`")]

@@ -28,7 +28,7 @@ enum ModelMount {
         source: AbsPath,
         access: BindAccess,
     },
-    /// A file system of the sandbox's own.
+    /// A file system that belongs to the sandbox.
     Tmpfs(Tmpfs),
     Dev,
     Proc,
@@ -43,8 +43,8 @@ enum ModelMount {
 }
 
 /// Nodes are keyed by their path inside the sandbox; the root of the tmpfs is one of them. Only
-/// nodes that the argv creates are here. A regular file never is: bwrap creates files only as mount
-/// points.
+/// nodes that the argv creates are here. A regular file is never a node, because bwrap creates
+/// files only as mount points.
 struct Tmpfs {
     nodes: BTreeMap<AbsPath, TmpfsNode>,
     writable: bool,

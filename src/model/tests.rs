@@ -209,7 +209,7 @@ fn a_mount_on_a_tmpfs_keeps_nothing_of_the_host() {
 }
 
 #[test]
-fn on_a_tmpfs_what_was_made_can_be_renamed_until_it_is_read_only() {
+fn directories_on_a_tmpfs_can_be_renamed_until_it_is_read_only() {
     let made = "--perms 0000 --tmpfs /r --dir /r/a/b --tmpfs /r/a/b/c";
     assert_eq!(renamable(made), ["/r/a", "/r/a/b"], "after chmod");
     assert_eq!(renamable(&format!("{made} --remount-ro /r")), [""; 0]);

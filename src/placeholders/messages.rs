@@ -31,7 +31,7 @@ pub(crate) fn report_left(outcomes: &Outcomes, said: &mut Diagnostics) {
     for (path, outcome) in outcomes {
         let (message, help) = match outcome {
             RemovalOutcome::Left(why) => (
-                format!("`{path}`, where a placeholder stood during a run, is left as it is: {why}"),
+                format!("`{path}`, where a placeholder was during a run, is left as it is: {why}"),
                 "look at it, and remove it if it is not yours",
             ),
             RemovalOutcome::Stuck(why) => (

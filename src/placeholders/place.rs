@@ -1,4 +1,4 @@
-//! Operations on single files of the host, in directories where a command may have been. They
+//! Operations on single files of the host, in directories that a command may have changed. They
 //! follow no symlink, and touch only files that a run has made.
 
 use std::ffi::OsStr;
@@ -81,15 +81,15 @@ fn is_elsewhere(error: &io::Error) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemovalOutcome {
     Removed,
-    /// Nothing is at the path.
+    /// Nothing exists at the path.
     Gone,
-    /// Another run relies on it.
+    /// Another run relies on the placeholder.
     InUse,
     /// A directory on the way to a placeholder, which is not empty any more.
     Filled,
-    /// It is not ours any more, for this reason.
+    /// The file or directory is not ours any more, for this reason.
     Left(String),
-    /// It could not be removed, for this reason, and stays in the journal.
+    /// The file or directory could not be removed, for this reason, and stays in the journal.
     Stuck(String),
 }
 

@@ -1,4 +1,4 @@
-//! Removing the placeholders of this run and of killed runs.
+//! Removes the placeholders of this run and of killed runs.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Bound;

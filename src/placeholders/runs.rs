@@ -1,4 +1,4 @@
-//! Writing and locking the journals of runs.
+//! Writes and locks the journals of runs.
 //!
 //! A run holds a lock on its own journal until it ends, however it ends. A process holds the lock
 //! of the folder while it changes journals or placeholders, so no other process sees a half-made
@@ -19,8 +19,8 @@ use crate::policy::path::AbsPath;
 
 pub(crate) const LOCK: &str = "lock";
 
-/// A command inside can see the folder. If the command could read the lock file, it could lock the
-/// file, or take a lease on it, and make every run wait.
+/// The mode of the lock file. A command inside can see the folder. If the command could read the
+/// lock file, it could lock the file, or take a lease on it, and make every run wait.
 const LOCK_MODE: Mode = Mode::WUSR;
 
 /// The lock of the folder, until the value is dropped.

@@ -60,7 +60,7 @@ fn lock_file(state: &AbsPath) -> AbsPath {
     state.child(RUNS).child(runs::LOCK)
 }
 
-/// Those of `path` and its ancestors that do not exist, outermost first.
+/// The missing paths among `path` and its ancestors, outermost first.
 fn missing(host: &Host, path: &AbsPath) -> Vec<AbsPath> {
     let is_missing = |path: &AbsPath| matches!(host.kind(path), Ok(None));
     let mut missing: Vec<AbsPath> = path.ancestors().take_while(is_missing).collect();

@@ -48,7 +48,7 @@ impl LimitKind {
         }
     }
 
-    /// The units, each with its amount. Empty if an amount is a plain number.
+    /// The units of this limit, each with its factor. Empty if the amount has no unit.
     fn units(self) -> &'static [(&'static str, u64)] {
         match self {
             Self::Time => &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)],
@@ -63,10 +63,10 @@ impl LimitKind {
     fn bounds(self) -> (u64, u64) {
         match self {
             Self::Time => (1, 365 * 86_400_000),
-            // No kernel has more processes.
+            // No kernel allows more processes.
             Self::Processes => (1, 1 << 22),
             Self::FileSize | Self::Output => (1, 1 << 60),
-            // A page.
+            // The smallest size is one page.
             Self::Tmp => (1 << 12, 1 << 60),
             // The programs that start the sandbox do not fit into less memory.
             Self::Memory => (16 << 20, 1 << 60),
@@ -75,7 +75,7 @@ impl LimitKind {
     }
 }
 
-/// A limit: at most this much.
+/// The largest amount of a resource that the command may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Limit {
     kind: LimitKind,
@@ -245,14 +245,14 @@ impl LimitError {
             Self::NoUnit { kind, .. } | Self::UnknownUnit { kind, .. } => form(*kind),
             Self::UnknownName { .. } => {
                 let names = LimitKind::ALL.map(|kind| kind.to_string());
-                format!("the limits are {}", names.join(", "))
+                format!("name one of these limits: {}", names.join(", "))
             }
             Self::NoValue { .. } => "write `--limit KEY=VALUE`, such as `--limit time=30m`".to_owned(),
         }
     }
 }
 
-/// A sentence about the form of an amount.
+/// Describes the form in which an amount is written.
 pub fn form(kind: LimitKind) -> String {
     let units: Vec<&str> = kind.units().iter().map(|(name, _)| *name).collect();
     let example = quoted(kind, kind.example());
@@ -344,7 +344,7 @@ mod tests {
             (
                 "speed=1",
                 "there is no limit called `speed`",
-                "the limits are time, processes, file-size, output, tmp, memory, cpus",
+                "name one of these limits: time, processes, file-size, output, tmp, memory, cpus",
             ),
             (
                 "time=",

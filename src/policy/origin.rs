@@ -105,7 +105,7 @@ pub enum Origin {
         flag: &'static str,
         value: OsString,
     },
-    /// Part of every policy; the text says why.
+    /// Part of every policy; the text gives the reason.
     BuiltIn(&'static str),
     /// A rule for another path of the same file or folder, which is mounted in two places.
     Alias {
@@ -163,7 +163,7 @@ enum OriginJson<'o> {
     Preset { preset: &'o str },
     /// A flag of the command line.
     Flag { flag: &'o str, value: Word },
-    /// It is part of every policy.
+    /// The rule is part of every policy.
     BuiltIn { because: &'o str },
     /// A rule for another path of the same file or folder, which is mounted in two places.
     Alias { of: &'o AbsPath, whence: &'o Origin },

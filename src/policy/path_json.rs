@@ -47,7 +47,7 @@ impl From<OwnedTextOrBytes> for Word {
 }
 
 pub fn value(word: &OsStr) -> Value {
-    // Both forms can be written as JSON.
+    // Both forms can be written as JSON, so this does not fail.
     serde_json::to_value(TextOrBytes::of(word)).unwrap_or_default()
 }
 
@@ -72,7 +72,7 @@ impl<'de> Deserialize<'de> for AbsPath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Word(word) = Word::deserialize(deserializer)?;
         let normal = AbsPath::normalize(&word);
-        // We never write another spelling of a path.
+        // Our own output contains no other spelling of a path.
         normal.filter(|normal| normal.as_os_str() == word).ok_or_else(|| D::Error::custom("not a path"))
     }
 }

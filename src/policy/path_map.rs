@@ -29,7 +29,7 @@ impl<T> DerefMut for PathMap<T> {
     }
 }
 
-/// The last of several values for one path counts.
+/// If a path has several values, the last one counts.
 impl<T> FromIterator<(AbsPath, T)> for PathMap<T> {
     fn from_iter<I: IntoIterator<Item = (AbsPath, T)>>(entries: I) -> Self {
         Self(entries.into_iter().collect())

@@ -1,4 +1,4 @@
-//! The paths in every sandbox that do not show the host.
+//! Paths of the sandbox that do not show files of the host.
 
 use crate::policy::AbsPath;
 
@@ -6,11 +6,11 @@ pub const DEV: &str = "/dev";
 pub const PROC: &str = "/proc";
 pub const RUN: &str = "/run";
 pub const TMP: &str = "/tmp";
-/// Reserved for agent-sandbox.
+/// The folder that is reserved for agent-sandbox.
 pub const OURS: &str = "/run/agent-sandbox";
-/// Present in every sandbox (SPEC B9).
+/// The file that marks every sandbox (SPEC B9).
 pub const MARKER: &str = "/run/agent-sandbox/inside";
-/// Tells the command where it is, and which rules govern it (SPEC B16).
+/// The text that tells the command that it is in a sandbox, and which rules govern it (SPEC B16).
 pub const README: &str = "/run/agent-sandbox/README";
 /// Our own executable, which is the guard.
 pub const GUARD: &str = "/run/agent-sandbox/guard";

@@ -12,9 +12,8 @@ pub struct PrivateFile {
     pub inside: &'static [InsideKey],
     /// Keys that the program uses as counters. A run does not report their changes.
     pub counters: &'static [KeyPattern],
-    /// The variable by which the program finds the file. Inside, the variable names the copy,
-    /// because the program renames a new file over the path: over the link this would fail with
-    /// EBUSY.
+    /// The variable by which the program finds the file. Inside, the variable names the copy. The
+    /// program saves by renaming a new file over the path, and at the link this fails with EBUSY.
     pub variable: Option<&'static str>,
 }
 
@@ -44,8 +43,8 @@ pub enum FileFormat {
     ByName,
 }
 
-/// A key that may reach the host. It never names a command, a path to one, a URL or a variable, and
-/// a remote only if the host's file has it.
+/// A key that may reach the host. Its value is never a command, the path of a command, a URL or the
+/// name of a variable. The value may be a remote, but only one that the host's file has.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LeavingKey {
     pub key: KeyPattern,
@@ -58,7 +57,7 @@ pub struct LeavingKey {
 #[derive(Debug, PartialEq, Eq)]
 pub struct InsideKey {
     pub key: KeyPattern,
-    /// As the format spells it.
+    /// The value in the syntax of the format.
     pub value: &'static str,
     pub why: &'static str,
 }
@@ -88,7 +87,7 @@ pub fn copy_id(path: &AbsPath) -> String {
     id
 }
 
-/// The symlink to the copy of `path` that the guard has made, besides the one over `path`.
+/// The guard makes two symlinks to the copy of `path`: one over `path`, and this one.
 pub fn link_of(path: &AbsPath) -> AbsPath {
     places::at(places::MARKER).child(copy_id(path))
 }

@@ -35,14 +35,15 @@ pub enum IfMissing {
     Skip,
     /// Nothing runs.
     Error,
-    /// A directory is made there before the start. Not for globs.
+    /// A directory is created there before the start. Globs cannot have this action.
     Create,
-    /// The command cannot create it: there is a placeholder during the run. A path that ends with
-    /// `/` is a directory. For `ro` and `exclude`, not for globs.
+    /// The command cannot create it, because a placeholder is there during the run. A path that
+    /// ends with `/` is a directory. Only `ro` and `exclude` can have this action, and globs
+    /// cannot.
     Block,
 }
 
-/// The effect of a protected file that has other names, which no mount covers.
+/// The effect of a rule on a file with several names (hard links). A mount protects one name only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -88,13 +89,13 @@ pub enum Exactness {
     Base,
     Glob,
     Exact,
-    /// An injection puts another content there. Other rules are about the host's file, so none
-    /// beats it (SPEC J2).
+    /// An injection shows other content there. No rule wins over an injection, because the other
+    /// rules are about the host's file (SPEC J2).
     Injected,
 }
 
-/// The rank of a rule at one path. The rule with the greatest rank wins. The order of the fields is
-/// the rule (SPEC D1).
+/// The rank of a rule at one path. The rule with the greatest rank wins. The fields are compared in
+/// their order here (SPEC D1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Precedence {
     pub exactness: Exactness,
@@ -199,17 +200,18 @@ pub enum Injected {
 pub enum Mask {
     /// Opening it gives EACCES. Git then stops instead of recording an emptied file.
     Denied,
-    /// It reads as this text. For files that tools require once they exist: cargo and twine stop at
-    /// a credentials file that they may not open, even if they do not need it.
+    /// The file reads as this text. For example, cargo and twine fail if a credentials file exists
+    /// and they may not open it, even if they do not need it.
     Reads(&'static str),
-    /// An empty folder of the sandbox's own covers it. The command can write it, except at `/`.
+    /// An empty private folder covers it. The command can write it, except at `/`.
     OwnPlace,
-    /// It reads as a copy without its credentials. For files that also hold settings, which tools
-    /// need. A file without credentials is left alone. If no safe copy can be made, opening the
-    /// file gives EACCES.
+    /// The file reads as a copy without its credentials. This is for files that also hold settings
+    /// that tools need. A file without credentials gets no mask. If no safe copy can be made,
+    /// opening the file gives EACCES.
     Redacted(CredentialFile),
-    /// A folder is empty and writable, in memory, and gone after the run. For folders in which
-    /// processes of one machine find each other, or that a program sources files from.
+    /// The folder is empty and writable. It is in memory, and its files are lost after the run.
+    /// This is for folders in which processes of one machine find each other, and for folders from
+    /// which a program sources files.
     Fresh,
 }
 
@@ -239,8 +241,8 @@ pub struct Refinements {
     /// A command could have written the file that names this path, so the rule opens nothing. It
     /// applies only where it is stricter than the rule that would otherwise govern the path.
     pub only_tightens: bool,
-    /// The rule shows a path of the host in a place of the sandbox's own, and has no effect
-    /// elsewhere.
+    /// The rule shows a path of the host in a private home or a minimal base. Elsewhere it has no
+    /// effect.
     pub only_shows: bool,
     /// Names that the pattern matches but the rule does not mean (`.env.example`).
     pub except: &'static [&'static str],
@@ -258,7 +260,7 @@ pub struct Refinements {
     pub in_use: &'static [&'static str],
     /// A file that the run created at this path is moved aside when the run ends (SPEC R1).
     pub moved_aside: bool,
-    /// A missing path is created if this program is on the caller's PATH, with `*` always (SPEC
+    /// A missing path is created if this program is on the caller's PATH; `*` means always (SPEC
     /// P9).
     pub create_for: Option<&'static str>,
     pub content: Option<&'static str>,
@@ -290,8 +292,8 @@ impl Refinements {
     };
 }
 
-// The protections of a sandbox besides its mounts. A policy can require them. (The schema would
-// repeat a documentation comment at each element of `require`.)
+// The protections of a sandbox besides its mounts. A policy can require them. This is not a doc
+// comment, because the schema would repeat a doc comment at each element of `require`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]

@@ -7,13 +7,13 @@ use super::formats::{Entries, Key, KeyChanges, Syntax, Values};
 use crate::policy::PrivateFile;
 use crate::policy::private::{KeyPattern, LeavingKey, LeavingValue};
 
-/// The longest value that leaves, in bytes.
+/// The longest value that may reach the host, in bytes.
 const LONGEST: usize = 1000;
 
 /// Whether this change may reach the host's file, whose entries are `host`. Removing a listed key
-/// is harmless, too. A key with several values stays: git would be started for each of them.
-/// Another upstream for a branch with an upstream stays, too: a plain `git push` would go
-/// elsewhere.
+/// is harmless, too. A key with several values stays in the copy, because git would be started for
+/// each value. A new upstream for a branch that has an upstream stays, too, because it would change
+/// where a plain `git push` goes.
 pub(super) fn may_leave(file: &PrivateFile, syntax: Syntax, key: &Key, values: &Values, host: &Entries) -> bool {
     let Some(listed) = listed(file, key) else { return false };
     let is_upstream = matches!(listed.value, LeavingValue::Branch | LeavingValue::KnownRemote);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_harmless_keys_of_git_leave() {
+    fn the_harmless_keys_of_git_reach_the_host() {
         assert!(leaves("branch.main.merge", "refs/heads/main"));
         assert!(leaves("branch.feature/ä-1.merge", "refs/heads/feature/ä-1"));
         assert!(leaves("branch.main.remote", "origin"));
@@ -134,7 +134,7 @@ mod tests {
 
     // SPEC Q4
     #[test]
-    fn no_value_that_means_more_than_its_key_leaves() {
+    fn no_harmful_value_of_a_listed_key_reaches_the_host() {
         for (name, value) in [
             ("branch.main.merge", "main"),
             ("branch.main.merge", "refs/tags/x"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_that_leaves_is_exact_but_for_a_branch_and_has_a_reason() {
+    fn every_listed_key_is_exact_except_a_branch_and_has_a_reason() {
         let entries = PRESETS.iter().flat_map(|preset| preset.entries());
         for listed in entries.filter_map(|entry| entry.private).flat_map(|file| file.leaving) {
             assert!(listed.why.len() > 10, "{:?}", listed.key);

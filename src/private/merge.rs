@@ -11,7 +11,7 @@ pub(super) fn changes(before: &Entries, now: &Entries) -> KeyChanges {
     changed.chain(removed.map(|key| (key.clone(), Values::new()))).collect()
 }
 
-/// `entries` with `changes`.
+/// `entries` after `changes`.
 pub(super) fn with(mut entries: Entries, changes: &[(Key, Values)]) -> Entries {
     for (key, values) in changes {
         match values.is_empty() {

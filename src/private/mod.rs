@@ -209,7 +209,7 @@ impl FileSync<'_> {
                     self.set_aside(path, &e.to_string(), said)?;
                     copy = None;
                 }
-                // The next run merges.
+                // The next run merges the changes.
                 Err(e) => {
                     said.push(report::not_merged(path, &e.to_string()));
                     return Ok(());

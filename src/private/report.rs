@@ -37,7 +37,7 @@ pub(super) fn kept(path: &AbsPath, syntax: Syntax, changes: &[(Key, Values)], ho
     Diagnostic::new(Code::PrivateKept, message)
         .notes(outside)
         .paths([path.clone()])
-        .help("the next run inside has these changes; check each before you make it outside")
+        .help("check each change before you make it outside; the next run inside has these changes already")
 }
 
 /// The reason why an upstream does not reach the host's file, whose entries are `host`.
@@ -104,7 +104,7 @@ pub(super) fn conflict(path: &AbsPath, keys: &[Key]) -> Diagnostic {
 pub(super) fn set_aside(path: &AbsPath, why: &str, place: &Path) -> Diagnostic {
     let message = format!("the sandbox's copy of `{path}` was not used: {why}");
     let place = shell_quote(place.as_os_str());
-    let help = format!("the next run starts with the host's file; the copy is kept in {place}");
+    let help = format!("find the copy in {place}; the next run starts with the host's file");
     Diagnostic::new(Code::PrivateSetAside, message).paths([path.clone()]).help(help)
 }
 
@@ -112,12 +112,12 @@ pub(super) fn set_aside(path: &AbsPath, why: &str, place: &Path) -> Diagnostic {
 pub(super) fn not_merged(path: &AbsPath, why: &str) -> Diagnostic {
     Diagnostic::new(Code::PrivateNotWritten, format!("the sandbox's copy of `{path}` lacks changes of the host: {why}"))
         .paths([path.clone()])
-        .help("the start of the next run tries again")
+        .help("start another run, which tries again")
 }
 
 /// Keys that could not be written to the host's file.
 pub(super) fn not_written(path: &AbsPath, why: &str) -> Diagnostic {
     Diagnostic::new(Code::PrivateNotWritten, format!("`{path}` did not get the changes of the sandbox: {why}"))
         .paths([path.clone()])
-        .help("the end of the next run tries again")
+        .help("start another run, which tries again when it ends")
 }

@@ -30,7 +30,8 @@ use super::formats::Syntax;
 
 const KIND: StateFiles = StateFiles { folder: Layers::PRIVATE, max_bytes: MAX_BYTES };
 const HELD: &str = "held";
-/// Locked by a run that has mounts over more files than it can lock one by one.
+/// The lock for all files. A run takes it if it has mounts over more files than it can lock one by
+/// one.
 const ALL: &str = "all";
 const COPIES: &str = "copies";
 const ASIDE: &str = "aside";

@@ -11,7 +11,7 @@ use crate::sys::ablate::{self, Mitigation};
 pub(crate) fn drop_capabilities() -> io::Result<()> {
     for bit in 0..u64::BITS {
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << bit)) {
-            // Past the last capability that this kernel knows.
+            // This number is past the last capability that the kernel knows.
             Err(Errno::INVAL) => break,
             // Without a namespace of its own, the guard may not do this.
             Err(Errno::PERM) if ablate::is_off(Mitigation::MountLock) => break,

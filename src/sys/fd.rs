@@ -67,7 +67,7 @@ pub(crate) fn pass(bwrap: &mut Command, data: &[Data], more: Vec<(OwnedFd, RawFd
     Ok(())
 }
 
-/// The caller's limit of open files, once it has been raised.
+/// The caller's limit of open files. It is set when this process raises the limit.
 static CALLERS_LIMIT: OnceLock<Rlimit> = OnceLock::new();
 
 /// Lets this process open as many files as the kernel allows. A run holds a descriptor for each

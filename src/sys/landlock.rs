@@ -50,9 +50,10 @@ pub(crate) fn restrict_scopes_of(command: &mut Command) -> io::Result<()> {
 /// any mount. With `scopes`, also applies the restrictions of [`restrict_scopes`]. A process with
 /// this ruleset can no longer mount.
 ///
-/// Mounts do not suffice. A FIFO on a read-only mount can be written, and the host may have a
-/// service that reads it. Another sandbox can hand over a directory by a descriptor, and the kernel
-/// keeps a mount point in its place only for processes that see the mount.
+/// Read-only mounts alone do not suffice. A command can write to a FIFO on a read-only mount, and
+/// the host may have a service that reads it. A command in another sandbox can send a directory
+/// over a socket. There the receiver could rename a mount point of the other sandbox, because the
+/// kernel prevents this only for processes that see the mount.
 ///
 /// Truncating is not restricted, because a FIFO has nothing to truncate and a read-only mount
 /// refuses it. Device requests (ioctl) are not restricted either, because a device outside of
@@ -70,7 +71,7 @@ pub(crate) fn restrict_changes(
         // A script that writes to `/dev/stderr` opens the file or terminal of that stream again.
         for stream in [stdin(), stdout(), stderr()].into_iter().filter(is_writable) {
             // The kernel accepts no rule for a pipe or socket without a name, and does not restrict
-            // them. The clone adds to the same ruleset.
+            // them. The clone refers to the same ruleset.
             let _ = ruleset.try_clone().map(|ruleset| ruleset.add_rule(rule(stream, AccessFs::WriteFile.into())));
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! A child process enters the command's namespaces and works there only with descriptors of
 //! directories that were opened before the command started. So the command cannot replace a
-//! directory on the way. The child executes no program, is in no process namespace of the sandbox,
-//! and cannot be traced.
+//! directory on the way. The child executes no program, does not join the sandbox's process
+//! namespace, and cannot be traced.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -133,7 +133,7 @@ fn mask() -> io::Result<OwnedFd> {
     let masked = open_path(places::MASKED, OFlags::NOFOLLOW);
     let source = match masked.and_then(|masked| Ok((kind(&masked)?, masked))) {
         Ok((FileType::Socket, masked)) => masked,
-        // The error is not ENOENT, which tells the caller that the file is gone.
+        // This error must not be ENOENT, which tells the caller that the file is gone.
         _ => open_path(c"/dev/null", OFlags::NOFOLLOW).map_err(|_| Errno::NODEV)?,
     };
     if !matches!(kind(&source)?, FileType::Socket | FileType::CharacterDevice) {

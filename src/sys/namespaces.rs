@@ -53,7 +53,7 @@ pub(crate) fn make_mounts_private(command: &mut Command) {
     unsafe { command.pre_exec(make) };
 }
 
-/// The namespaces of a sandbox's command. While their descriptors are open, its mounts stay, even
+/// The namespaces of a sandbox's command. Its mounts exist while these descriptors are open, even
 /// if no process is left in the namespaces.
 pub(crate) struct Namespaces {
     pub(super) user: OwnedFd,
@@ -104,7 +104,8 @@ impl Namespaces {
 }
 
 /// Opens the `/tmp` of a process in a sandbox, so that the caller can ask how full it is. The
-/// process must be the guard, which waits: no command has run that could replace a directory.
+/// process must be the guard before it starts the command. Afterwards the command could have
+/// replaced a directory on the way.
 pub(crate) fn open_tmp_of(process: Pid) -> io::Result<OwnedFd> {
     let path = format!("/proc/{}/root/tmp", process.as_raw_nonzero());
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -58,7 +58,7 @@ impl Process {
         told.or_else(|| self.stat()?.get(PARENT)?.parse().ok())
     }
 
-    /// The signal that stopped the process, while it is stopped.
+    /// The signal that stopped the process. `None` unless the process is stopped.
     pub(crate) fn stopped_by(&self) -> Option<Signal> {
         let stat = self.stat()?;
         let by = stat.get(EXIT_CODE).and_then(|number| number.parse().ok()).and_then(signals::named);
@@ -107,9 +107,9 @@ impl Process {
     }
 }
 
-/// The output of `command`, which reads nothing. Kills the command after `time`, and returns an
-/// error. Also kills it once it has written more than `most` bytes; the output is then longer than
-/// `most`.
+/// Runs `command` with an empty standard input and returns its output. Kills the command after
+/// `time`, and returns an error. Also kills it when it has written more than `most` bytes; the
+/// output is then longer than `most`.
 pub(crate) fn output_within(command: &mut Command, time: Duration, most: usize) -> io::Result<Output> {
     let deadline = Instant::now() + time;
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;

@@ -171,7 +171,7 @@ mod tests {
 
     // SPEC S13
     #[test]
-    fn too_much_is_not_copied() {
+    fn a_file_beyond_the_limit_is_not_copied() {
         let large = tempfile::tempfile().unwrap();
         large.set_len(LARGEST_COPY as u64 + 1).unwrap();
         assert_eq!(copy(large.as_fd()).unwrap_err().kind(), io::ErrorKind::FileTooLarge);

@@ -9,10 +9,11 @@ use seccompiler::{
     SeccompFilter, SeccompRule as Rule, TargetArch, sock_filter,
 };
 
-/// The first two put characters into the input of the terminal, where the caller's shell reads
-/// them after the run; `TIOCLINUX` does so by pasting a selection of the console. After the
-/// others, other programs cannot open the terminal, or cannot read its input. `TIOCCONS` and
-/// `TIOCVHANGUP` are not refused, because they need capabilities that the command lacks.
+/// Requests to the terminal that are refused. The first two put characters into the input of the
+/// terminal, where the caller's shell reads them after the run; `TIOCLINUX` does so by pasting a
+/// selection of the console. The last two keep other programs from opening the terminal or from
+/// reading its input. `TIOCCONS` and `TIOCVHANGUP` are not refused, because they need capabilities
+/// that the command lacks.
 const TERMINAL: [u64; 4] = [libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCEXCL, libc::TIOCSETD];
 
 /// The requests `KD…` and `VT_…` of the Linux console, without their last byte. They can make the
@@ -23,20 +24,21 @@ const ALL_BUT_THE_LAST_BYTE: u64 = 0xffff_ff00;
 /// Sockets of this family reach the hypervisor and its other machines from every network namespace.
 const AF_VSOCK: u64 = libc::AF_VSOCK as u64;
 
-/// A lease on a file makes every process that opens the file wait or fail. A process can take a
-/// lease on each file of its user, even on a read-only mount, for example on settings that the
-/// next start reads. The second number is `F_SETDELEG` (Linux 6.19).
+/// The requests for a lease. A lease on a file makes every process that opens the file wait or
+/// fail. A process can take a lease on each file of its user, even on a read-only mount, for
+/// example on settings that the next start reads. The second number is `F_SETDELEG` (Linux 6.19).
 const LEASES: [u64; 2] = [libc::F_SETLEASE as u64, 1024 + 16];
 
-/// The calls that set priorities, each with its value for "a process group". The number 0 means
-/// the group of the calling process, which may have members outside. Inside, that group has no
-/// other number. By the id of a process or of a user, the kernel finds only processes inside.
+/// The calls that set priorities, each with its value for "a process group". The command can name
+/// its process group, which may have members outside, only by the number 0. By the id of a process
+/// or of a user the kernel finds only processes inside.
 const PRIORITIES: [(i64, u64); 2] = [(libc::SYS_setpriority, libc::PRIO_PGRP as u64), (libc::SYS_ioprio_set, 2)];
 
 /// The calls that change the mode of a file, each with the index of the mode. A program with the
-/// bit `S_ISUID` lets every user of the machine act as its owner. A file that is created with this
-/// bit loses it when it is first written. `S_ISGID` is ordinary on directories, and a filter cannot
-/// tell these from files. The last number is `fchmodat2` (Linux 6.6).
+/// bit `S_ISUID` lets every user of the machine act as its owner. The calls that create files are
+/// not refused, because a file that is created with this bit loses it when it is first written.
+/// `S_ISGID` is ordinary on directories, and a filter cannot tell these from files. The last number
+/// is `fchmodat2` (Linux 6.6).
 const MODES: &[(i64, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chmod, 1),

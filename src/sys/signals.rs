@@ -163,8 +163,8 @@ pub(crate) fn stops_by_default(signal: Signal) -> bool {
     [Signal::STOP, Signal::TSTP, Signal::TTIN, Signal::TTOU].contains(&signal)
 }
 
-/// Whether the kernel sends this signal to a whole process group, for a terminal. The command,
-/// which is in our group, then has it already.
+/// Whether the kernel sends this signal to a whole process group on behalf of a terminal. The
+/// command is in our group, so it has received the signal already.
 pub(crate) fn meets_the_group(signal: Signal) -> bool {
     let of_terminal = [Signal::INT, Signal::QUIT, Signal::HUP, Signal::WINCH, Signal::CONT];
     stops_by_default(signal) || of_terminal.contains(&signal)
@@ -178,11 +178,12 @@ pub(crate) enum Shield {
     /// The terminal's Ctrl-C and Ctrl-\, which are for the command. The shell waits for bwrap, so a
     /// signal sent to bwrap must still end it, and Ctrl-Z must still stop it.
     Alone,
-    /// The signals that the caller has blocked: there is no guard to unblock others.
+    /// Only the signals that the caller has blocked, because there is no guard that would unblock
+    /// others.
     No(SignalMask),
 }
 
-/// Starts `bwrap` with signals blocked.
+/// Starts `bwrap` with the signals of `shield` blocked.
 pub(crate) fn shield(bwrap: &mut Command, shield: Shield) {
     let (how, mask) = match shield {
         Shield::Supervised => (libc::SIG_BLOCK, SignalMask::supervised()),

@@ -117,7 +117,7 @@ impl SavedTerminal {
         if *was_ours && is_ours(terminal) {
             let _ = tcsetattr(terminal, OptionalActions::Now, settings);
         }
-        // Only undoes `tcflow(TCOOFF)`, not Ctrl-S.
+        // This undoes `tcflow(TCOOFF)`, but not Ctrl-S.
         let _ = tcflow(terminal, Action::OOn);
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
     Compiled { layers, policy, resolution, decisions, plan, private_paths, environment, guard: false, as_root }
 }
 
-/// The variables of the identity. git is not asked twice.
+/// The variables of the identity. This does not ask git a second time.
 fn identity(
     host: &Host,
     session: &Session,

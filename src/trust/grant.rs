@@ -10,7 +10,7 @@ use crate::policy::{AbsPath, Limit, Origin, Word, escape_for_display};
 use crate::trust::openings::Openness;
 
 /// One thing that a project's file opens. The record of a user's consent lists these (ADR 19).
-// A record that names a variant which is not known here is no consent.
+// A record with an unknown variant is no consent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Grant {
@@ -38,8 +38,8 @@ pub enum Grant {
     /// A socket of the host can be used. Consent to a folder is no consent to the services that
     /// listen in it.
     Socket { path: AbsPath },
-    /// The files at this path and below it that are `from` without the policy file are `to` with
-    /// it.
+    /// Because of the project's file, the files at this path and below it change from the openness
+    /// `from` to the openness `to`.
     Path { path: AbsPath, from: Openness, to: Openness },
 }
 
@@ -109,7 +109,7 @@ impl fmt::Display for Grant {
             Grant::OtherNames { path } => write!(f, "`{path}`: only this name of the file is protected"),
             Grant::Preset { name } => write!(f, "preset `@{name}`: on → off"),
             Grant::Create { path } => write!(f, "`{path}`: missing → created"),
-            Grant::Inject { path } => write!(f, "`{path}`: the command reads another content there, which is injected"),
+            Grant::Inject { path } => write!(f, "`{path}`: the command reads injected content there"),
             Grant::Device { path } => write!(f, "device `{path}`: hidden → can be used"),
             Grant::Socket { path } => write!(f, "socket `{path}`: hidden → can be used"),
             Grant::Path { path, from, to } => write!(f, "`{path}`: {from} → {to}"),

@@ -123,14 +123,15 @@ impl Author<'_> {
         if let Some(name) = added.filter(|name| !self.base.policy.presets.contains_key(name)) {
             return self.reference("", &name);
         }
-        // The host's home or base takes the place of one of the sandbox's own.
+        // The file may have chosen the host's home or base instead of a private one.
         let own = self.base.decisions.governing(path).filter(|(_, decision)| decision.is_own_place());
         let Policy { home, base, network, .. } = &self.full.policy;
         let setting = own.map(|(at, _)| if at.is_root() { &base.origin } else { &home.origin });
         if let Some(origin) = setting.filter(|origin| self.is_written_here(origin)) {
             return origin.clone();
         }
-        // Without a rule only the paths of name resolution open.
+        // If no rule governs the path, only the network setting can have opened it, for name
+        // resolution.
         if now.is_none() && before.is_none() && self.is_written_here(&network.origin) {
             return network.origin.clone();
         }

@@ -98,7 +98,8 @@ fn missing_consent(code: Code, host: &Host, layers: &Layers, widening: &Widening
     let (why, grants) = missing(host, layers, widening)?;
     let Widening { name, command, .. } = widening;
     let help = format!(
-        "`{command}` records that you agree; `--config {}` uses the file this once, `--no-project-config` does without it",
+        "record your consent with `{command}`, use the file this once with `--config {}`, or leave it out with \
+         `--no-project-config`",
         shell_quote(OsStr::new(name))
     );
     let grants = lines(grants.into_iter().map(Granted::parts));

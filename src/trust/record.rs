@@ -56,7 +56,7 @@ pub fn record(host: &Host, layers: &Layers, widening: &Widening) -> Result<AbsPa
         Ok(()) => Ok(at),
         Err(e) => Err(Diagnostic::new(Code::TrustFailed, format!("cannot record consent in `{at}`: {}", reason(&e)))
             .help(format!(
-                "`{state}` must be a folder outside of the project that you own and that no other user can write"
+                "make `{state}` a folder outside of the project that you own and that no other user can write"
             ))),
     }
 }

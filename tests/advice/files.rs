@@ -24,7 +24,7 @@ fn lint_checks_files_opened_in_a_hidden_folder() {
 
 // SPEC N6
 #[test]
-fn the_home_is_looked_at_where_tools_keep_credentials() {
+fn lint_searches_the_places_of_credentials_in_the_home() {
     let entries = [
         "home/u/.npmrc = //registry.example/:_authToken=s3cr3t",
         "home/u/.m2/settings.xml = <settings/>",
@@ -64,7 +64,7 @@ fn a_private_home_has_fewer_findings() {
 
 // SPEC N6
 #[test]
-fn third_party_code_and_links_are_not_looked_at() {
+fn lint_does_not_search_third_party_code_and_links() {
     let entries = ["home/u/proj/node_modules/x/id_rsa", "home/u/proj/target/id_rsa", "home/u/proj/id_rsa -> /etc/none"];
     assert_eq!(codes(entries, ""), NOTHING);
 }
@@ -114,7 +114,7 @@ fn sockets_that_are_hidden_or_allowed_are_no_findings() {
 
 // SPEC N7
 #[test]
-fn folders_on_path_count_where_they_are_writable() {
+fn writable_folders_on_path_are_findings() {
     let tree =
         tree(["home/u/proj/bin/", "home/u/proj/tools -> bin", "home/u/.cargo/bin/", "usr/bin/", "home/u/.local/bin/"]);
     let mut session = session("/home/u/proj");
@@ -135,7 +135,7 @@ fn advised(lint: &agent_sandbox::audit::lint::Lint) -> Vec<String> {
 
 /// The advised rules remove the findings.
 #[test]
-fn advice_that_is_followed_leaves_nothing_to_say() {
+fn following_the_advice_removes_the_findings() {
     let key = format!("home/u/proj/app/[id]/a \"b\".key = {KEY}");
     let cases: [(&str, &str); 4] = [
         (key.as_str(), ""),

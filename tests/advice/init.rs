@@ -174,7 +174,7 @@ fn the_proposed_file_compiles_opens_nothing_and_lints_clean() {
 
 // SPEC I1
 #[test]
-fn every_rule_that_is_proposed_says_why() {
+fn every_proposed_rule_has_a_reason() {
     for (name, entries, is_tracked) in PROJECTS {
         for line in proposed(&project(entries, *is_tracked)).lines().filter(|line| line.starts_with("    ")) {
             assert!(line.contains("\", # "), "{name}: {line}");

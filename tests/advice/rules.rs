@@ -47,13 +47,13 @@ fn a_rule_under_an_injection_is_no_finding() {
 fn a_rule_that_only_repeats_another_is_a_note() {
     assert_eq!(
         found_in(["home/u/proj/src/"], "[filesystem]\nro = ['src', './src']\n"),
-        ["note shadowed-rule: `src` says what other rules say already"]
+        ["note shadowed-rule: `src` repeats other rules"]
     );
 }
 
 // SPEC N2
 #[test]
-fn files_for_many_projects_are_not_blamed_for_this_one() {
+fn idle_rules_in_files_for_many_projects_are_notes() {
     let tree = tree(["home/u/proj/src/"]);
     tree.add(&format!(
         "{USER_FILE} = [filesystem]\nro = ['src', 'Makefile']\nexclude = ['~/none']\n\n[presets.team]\nro = ['x']\n"
@@ -113,7 +113,7 @@ fn a_missing_path_that_is_blocked_or_created_is_no_finding() {
 
 // SPEC N2
 #[test]
-fn missing_paths_are_told_apart_by_what_follows() {
+fn only_a_missing_protected_path_is_a_warning() {
     let text = "[filesystem]\nro = ['src/gone', '~/gone']\nrw = ['out']\nexclude = ['*.none']\n";
     assert_eq!(
         codes([], text),
@@ -123,7 +123,7 @@ fn missing_paths_are_told_apart_by_what_follows() {
 
 // SPEC N3
 #[test]
-fn names_that_read_as_patterns_are_told_apart() {
+fn names_that_look_like_patterns_get_the_right_finding() {
     let entries = ["home/u/proj/app/[id]/page.tsx", "home/u/proj/app/i/page.tsx"];
     // No path has this name, and the pattern matches nothing.
     assert_eq!(codes(entries, "[filesystem]\nro = ['app/[xy]']\n"), ["note unused-rule"]);
@@ -137,7 +137,7 @@ fn names_that_read_as_patterns_are_told_apart() {
 /// A run reports `replaceable-link` only for exact paths, and `lint` also for patterns and presets.
 // SPEC N5
 #[test]
-fn a_protection_that_hangs_on_a_link_is_found_for_presets_and_patterns() {
+fn a_protection_that_depends_on_a_link_is_found_for_presets_and_patterns() {
     let dotfiles = ["home/u/dotfiles/settings.json", "home/u/.claude/settings.json -> ../dotfiles/settings.json"];
     // The target is read-only anyway, so the link costs only the private copy.
     assert_eq!(codes(dotfiles, ""), ["warning private-unavailable"]);
@@ -167,7 +167,7 @@ fn findings_come_in_the_order_of_the_file() {
 }
 
 #[test]
-fn names_that_are_no_text_are_no_obstacle() {
+fn lint_accepts_names_that_are_not_utf8() {
     use std::os::unix::ffi::OsStrExt;
     let tree: Tree = tree([]);
     let folder = tree.real("home/u/proj").join(std::ffi::OsStr::from_bytes(b"\xff\n"));

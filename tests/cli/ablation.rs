@@ -7,7 +7,7 @@ use crate::support::{Place, binary};
 use crate::{run, undisturbed};
 
 #[test]
-fn an_ordinary_build_knows_no_switch() {
+fn an_ordinary_build_has_no_switches() {
     let program = fs::read(binary()).unwrap();
     for name in ["AGENT_SANDBOX_ABLATE", "AGENT_SANDBOX_PAUSE"] {
         let is_name = |window: &[u8]| window == name.as_bytes();
@@ -16,7 +16,7 @@ fn an_ordinary_build_knows_no_switch() {
 }
 
 #[test]
-fn an_ordinary_build_is_not_held() {
+fn an_ordinary_build_does_not_pause() {
     let place = Place::in_tmp();
     let file = place.path().join("pause");
     let points = format!("before-bwrap {0}\nbefore-go {0}", file.display());

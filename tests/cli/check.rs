@@ -43,7 +43,7 @@ fn a_run_shows_the_same_mistakes_and_starts_nothing() {
 }
 
 #[test]
-fn tools_get_one_object_on_each_line() {
+fn check_prints_one_json_object_on_each_line() {
     let place = mistaken();
     let text = run(&place, ["check"]);
     for words in [["--message-format=json", "check"], ["check", "--message-format=json"]] {

@@ -24,7 +24,7 @@ fn has_color(text: &str) -> bool {
 
 // SPEC K2
 #[test]
-fn colors_that_are_asked_for_go_through_a_pipe() {
+fn requested_colors_go_through_a_pipe() {
     for no_color in [None, Some("1")] {
         let ran = explained(&["--color=always"], no_color);
         assert!(has_color(&ran.out) && has_color(&ran.err), "{ran:?}");

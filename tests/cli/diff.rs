@@ -43,7 +43,7 @@ fn stable(text: &str, place: &Place) -> String {
 
 // SPEC F4, F6
 #[test]
-fn a_change_of_the_file_is_told_by_paths_settings_and_rules() {
+fn diff_lists_paths_settings_and_rules() {
     let place = edited();
     let ran = run(&place, ["diff", "git:HEAD"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
@@ -60,7 +60,7 @@ fn a_change_of_the_file_is_told_by_paths_settings_and_rules() {
 
 // SPEC F7
 #[test]
-fn the_exit_code_tells_widening_alone_and_on_request() {
+fn only_exit_code_turns_widening_into_exit_code_1() {
     let place = place();
     place.write(
         "home/narrow.toml",
@@ -234,7 +234,7 @@ fn comparing_changes_nothing() {
 /// `git:HEAD` means the file in the project's root, whatever the working directory is, and wherever
 /// in the repository the project is.
 #[test]
-fn a_revision_is_that_of_the_projects_own_file() {
+fn a_revision_means_the_projects_own_file() {
     let place = Place::in_tmp();
     place.write("home/code/.agent-sandbox.toml", "network = false\n");
     place.write(FILE, "[filesystem]\nro = [\"deploy\"]\n");

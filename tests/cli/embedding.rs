@@ -91,7 +91,7 @@ fn an_embedded_run_inherits_no_descriptor() {
 
 // SPEC S10
 #[test]
-fn the_outcome_tells_how_the_command_ended() {
+fn the_outcome_has_the_ending_of_the_command() {
     let place = own_place();
     let sandbox = sandbox(&place).compile().unwrap();
     for (script, expected) in [
@@ -130,7 +130,7 @@ fn more_output_than_a_pipe_holds_is_captured() {
 }
 
 #[test]
-fn a_refusal_says_why() {
+fn a_refusal_has_the_diagnostics() {
     let place = own_place();
     place.write("home/code/project/file", "");
     let refused = |path: &str| Sandbox::for_project(place.project().join(path)).err().unwrap().to_string();
@@ -161,7 +161,7 @@ fn nothing_is_lowered_or_run_without_consent() {
 }
 
 #[test]
-fn a_command_line_is_understood_as_the_binary_does() {
+fn request_parses_a_command_line_as_the_binary_does() {
     let request = |words: &[&str]| {
         let words: Vec<OsString> = ["agent-sandbox"].iter().chain(words).map(OsString::from).collect();
         cli::request(&words)

@@ -72,7 +72,7 @@ fn our_own_failure_is_125() {
 }
 
 #[test]
-fn without_bwrap_it_is_125() {
+fn a_missing_bwrap_is_125() {
     let place = Place::in_tmp();
     let output = place.agent_sandbox().env("PATH", place.path()).args(["--", "/bin/true"]).output().unwrap();
     assert_own_failure(&Ran::of(&output), "bwrap-missing");
@@ -140,7 +140,7 @@ fn a_sandbox_in_a_sandbox_is_125() {
 }
 
 #[test]
-fn a_script_that_was_printed_without_a_command_says_what_is_lacking() {
+fn a_script_printed_without_a_command_reports_that() {
     let place = Place::in_tmp();
     let printed = run(&place, ["-q", "--print-args"]);
     assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));

@@ -176,7 +176,7 @@ fn a_folder_that_path_names_twice_has_one_rule() {
 
 // SPEC X2
 #[test]
-fn a_name_that_is_no_text_is_explained() {
+fn a_name_that_is_not_utf8_is_explained() {
     let place = Place::in_tmp();
     let name = OsStr::from_bytes(b"a\xffb\x1b[2J");
     fs::write(place.project().join(name), "").unwrap();

@@ -34,8 +34,8 @@ fn completions(shell: &str) -> String {
 
 /// The completions that bash offers for `words`, of which the last is unfinished.
 fn bash_offers(place: &Place, words: &[&str]) -> BTreeSet<String> {
-    // As bash does it: the function that `complete -p` names is called with the command, the last
-    // word and the one before.
+    // Like bash, this calls the function that `complete -p` names with the command, the last word
+    // and the word before it.
     let script = r#"
         source completions.bash || exit
         registered=$(complete -p agent-sandbox) || exit
@@ -175,7 +175,7 @@ fn all_pages_are_written_at_once() {
 
 // SPEC K1
 #[test]
-fn a_page_about_nothing_is_a_mistake() {
+fn a_page_about_an_unknown_subcommand_is_a_mistake() {
     for name in ["exlain", "__doctor", "help"] {
         let ran = ran(["man", name]);
         assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{name}");
@@ -184,7 +184,7 @@ fn a_page_about_nothing_is_a_mistake() {
 }
 
 #[test]
-fn help_of_a_subcommand_can_be_asked_for_in_both_ways() {
+fn help_can_come_before_or_after_a_subcommand() {
     for subcommand in subcommands() {
         let (asked, flagged) = (ran(["help", &subcommand]), ran([&subcommand, "--help"]));
         assert_eq!((asked.code, asked.err.as_str()), (Some(0), ""), "{subcommand}");

@@ -69,7 +69,7 @@ fn the_file_is_written_to_the_root_of_the_project() {
 
 // SPEC I3
 #[test]
-fn a_home_is_no_project() {
+fn init_refuses_a_home() {
     let place = Place::in_tmp();
     let home = place.home();
     let ran = run(&place, ["init", "--cwd", home.to_str().unwrap()]);
@@ -79,7 +79,7 @@ fn a_home_is_no_project() {
 
 /// `init` leaves mistakes in other files to `check`.
 #[test]
-fn a_broken_file_of_the_user_is_no_obstacle() {
+fn init_ignores_a_broken_file_of_the_user() {
     let place = Place::in_tmp();
     place.write("home/.config/agent-sandbox/config.toml", "nonsense");
     assert_eq!(run(&place, ["init"]).code, Some(0));

@@ -18,7 +18,7 @@ fn place() -> Place {
 
 // SPEC N1
 #[test]
-fn findings_are_shown_on_standard_output_and_give_one() {
+fn lint_prints_findings_and_exits_with_1() {
     let place = place();
     let ran = run(&place, ["lint"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
@@ -29,7 +29,7 @@ fn findings_are_shown_on_standard_output_and_give_one() {
 
 // SPEC N1
 #[test]
-fn notes_alone_give_zero() {
+fn lint_exits_with_0_if_there_are_only_notes() {
     let place = place();
     let words = ["unblocked-path", "shadowed-rule", "visible-secret"].into_iter().flat_map(|code| ["--allow", code]);
     let notes = run(&place, ["lint"].into_iter().chain(words));
@@ -84,7 +84,7 @@ fn mistakes_are_findings() {
 
 // SPEC S6, N9
 #[test]
-fn looking_creates_nothing() {
+fn lint_creates_nothing() {
     let place = Place::in_tmp();
     place.renew_home();
     let toml = "[filesystem]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n";

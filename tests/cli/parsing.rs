@@ -98,7 +98,7 @@ fn a_flag_that_takes_one_value_does_not_swallow_the_command() {
 }
 
 #[test]
-fn another_directory_is_both_where_it_runs_and_where_files_are_looked_for() {
+fn cwd_sets_the_working_directory_and_the_project() {
     let place = Place::in_tmp();
     place.write("home/code/other/.agent-sandbox.toml", "[filesystem]\nexclude = [\"hidden\"]\n");
     place.write("home/code/other/hidden", "secret");
@@ -254,7 +254,7 @@ fn flags_of_a_run_do_not_go_with_a_subcommand() {
 /// Each subcommand takes the listed flags, before it or after it. All others are a mistake, which
 /// is found before the subcommand does anything.
 #[test]
-fn each_subcommand_takes_the_flags_that_mean_something_to_it() {
+fn each_subcommand_accepts_only_its_own_flags() {
     let policy: Vec<&str> = FLAGS[..OF_THE_POLICY].iter().map(|flag| flag[0]).collect();
     let with_others = |others: &[&'static str]| [&policy[..], others].concat();
     for (subcommand, taken) in [

@@ -173,7 +173,7 @@ fn the_default_form_of_an_ordinary_project_fits_a_screen() {
 /// run takes away.
 // SPEC S15
 #[test]
-fn the_default_form_unsets_what_a_run_takes_away() {
+fn the_default_form_unsets_the_variables_that_a_run_drops() {
     let place = Place::in_tmp();
     place.write("home/.config/agent-sandbox/config.toml", "[env]\nunset = [\"GONE_*\"]\n");
     let mut command = place.agent_sandbox();
@@ -262,7 +262,7 @@ fn annotated_lines_are_the_operations_in_groups_with_reasons() {
 /// Comments before the command name the other effects of a run.
 // SPEC S15
 #[test]
-fn comments_name_what_else_a_run_does() {
+fn comments_name_the_other_effects_of_a_run() {
     let place = Place::in_tmp();
     // For programs of this machine, `@caches` creates folders of its own.
     let toml = "[filesystem]\npresets = [\"!@caches\"]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n\
@@ -402,7 +402,7 @@ fn a_command_that_does_not_exist_can_still_be_printed() {
 
 /// The script also creates directories, and their parents, with the mode that a run gives them.
 #[test]
-fn the_printed_script_does_what_a_run_does() {
+fn the_printed_script_has_the_effects_of_a_run() {
     undisturbed(|| {
         let report =
             "cat /proc/self/mountinfo | cut -d' ' -f5-6; cat ~/.netrc && echo empty; env | sort; ls /proc/self/fd";
@@ -451,7 +451,7 @@ fn the_printed_script_starts_nothing_without_its_directories() {
 /// `lines` and `nul` print only arguments, and warn if a run without the guard needs more.
 // SPEC S15
 #[test]
-fn forms_of_arguments_alone_say_what_else_is_needed() {
+fn forms_of_arguments_alone_warn_about_missing_effects() {
     let place = Place::in_tmp();
     let scope = ", and signals and abstract sockets kept inside by Landlock";
     let scope = if has_landlock(&place) { scope } else { "" };
@@ -480,7 +480,7 @@ fn forms_of_arguments_alone_say_what_else_is_needed() {
 /// The guard applies Landlock. Without it, agent-sandbox does so before it becomes bwrap, and a
 /// script cannot.
 #[test]
-fn a_script_without_the_guard_says_what_it_cannot_do() {
+fn a_script_without_the_guard_warns_about_landlock() {
     let place = Place::in_tmp();
     let warned = run(&place, ["--no-guard", "--print-args"]);
     let expected = if has_landlock(&place) { vec!["incomplete-form"] } else { vec![] };

@@ -53,10 +53,10 @@ fn copies_are_listed_shown_and_forgotten() {
     assert_eq!(run(&place, ["--", "cat", file]).out, "{\"x\": 1}", "the next run starts with the host's file");
 }
 
-/// This includes copies of a project that is gone, and copies whose notes are damaged.
+/// The list includes copies of a project that is gone, and copies whose notes are damaged.
 // SPEC Q10
 #[test]
-fn everything_that_is_stored_can_be_listed_and_dropped_from_elsewhere() {
+fn copies_of_other_projects_can_be_listed_and_dropped() {
     require_bwrap();
     let place = Place::in_tmp();
     place.write("home/.tool/a.json", "{}");

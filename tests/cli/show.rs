@@ -3,7 +3,7 @@ use crate::support::Place;
 use crate::{ran, run};
 
 #[test]
-fn the_tree_and_the_object_say_the_same() {
+fn show_prints_the_same_paths_as_text_and_as_json() {
     let place = Place::in_tmp();
     place.write("home/.ssh/id", "");
     place.write("home/code/project/keys/a", "");

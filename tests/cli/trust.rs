@@ -121,7 +121,7 @@ fn a_long_list_is_cut_for_people_and_whole_for_tools_and_for_trust() {
 /// The advised command has the flags of the refused run, because consent covers their effect.
 // SPEC T4
 #[test]
-fn the_command_to_type_makes_the_same_run_start() {
+fn the_advised_trust_command_makes_the_same_run_start() {
     let place = Place::in_tmp();
     place.write("home/data/file", "host");
     place.write("home/code/project/sub dir/.agent-sandbox.toml", "[presets.mine]\nrw = [\"~/data\"]\n");
@@ -129,7 +129,7 @@ fn the_command_to_type_makes_the_same_run_start() {
     let refused = run(&place, flags.iter().chain(&["--", "true"]));
     assert_eq!((refused.code, refused.codes()), (Some(125), vec!["untrusted-policy"]));
     let typed = "agent-sandbox -C 'sub dir' --preset mine --network=false trust";
-    assert!(refused.err.contains(&format!("= help: `{typed}` records that you agree")), "{}", refused.err);
+    assert!(refused.err.contains(&format!("= help: record your consent with `{typed}`")), "{}", refused.err);
     let script = typed.replacen("agent-sandbox", crate::support::binary().to_str().unwrap(), 1) + " --yes";
     let agreed = crate::Ran::of(&place.command("/bin/sh").args(["-c", &script]).output().unwrap());
     assert_eq!((agreed.code, agreed.err.as_str()), (Some(0), ""));
@@ -141,7 +141,7 @@ fn the_command_to_type_makes_the_same_run_start() {
 
 // SPEC T8
 #[test]
-fn consents_are_listed_with_what_became_of_their_files() {
+fn consents_are_listed_with_the_state_of_their_files() {
     let place = widening();
     let list = || run(&place, ["trust", "--list"]);
     assert_eq!((list().code, list().out.as_str()), (Some(0), "no consents\n"));
@@ -261,7 +261,7 @@ fn a_folder_that_is_not_ours_takes_no_record() {
     assert!(ran.err.contains("others can write there"), "{}", ran.err);
 }
 
-/// Otherwise a repository could contain its own consent.
+/// A repository could contain its own consent.
 // SPEC T7
 #[test]
 fn a_state_folder_in_the_project_holds_no_consent() {

@@ -16,9 +16,9 @@ use crate::support::{Place, Tree, stderr};
 use crate::{one, plain, rendered, tree};
 
 cases! {
-    CreatedDuringRun what_came_to_exist_is_named_with_its_rule after(&tree([]), "", |tree| tree.add("home/u/proj/.envrc"));
+    CreatedDuringRun a_created_path_is_named_with_its_rule after(&tree([]), "", |tree| tree.add("home/u/proj/.envrc"));
     // SPEC R1
-    CreatedDuringRun all_that_came_to_exist_is_named_at_once after(
+    CreatedDuringRun several_created_paths_are_named_in_one_finding after(
         &tree(["home/u/.claude/"]),
         "[filesystem]\nexclude = [\"secrets/token\"]\n",
         |tree| {
@@ -29,7 +29,7 @@ cases! {
     );
 
     // SPEC R1
-    CreatedDuringRun a_file_of_the_home_is_read_by_its_program after(
+    CreatedDuringRun a_created_file_of_the_home_is_about_its_program after(
         &tree(["home/u/.claude/"]),
         "",
         |tree| tree.add("home/u/.claude/CLAUDE.md"),
@@ -48,7 +48,7 @@ cases! {
         fs::remove_file(tree.real("home/u/proj/.git/HEAD")).unwrap();
     });
     // SPEC R2
-    RepositoryRepaired what_cannot_be_put_back_is_said after(&repository(), "", |tree| {
+    RepositoryRepaired a_part_that_cannot_be_restored_is_named after(&repository(), "", |tree| {
         fs::rename(tree.real("home/u/proj/.git"), tree.real("home/u/proj/x")).unwrap();
         // The placeholders in `.git` cannot be reached either, and this test is not about them.
         fs::write(tree.real("home/u/proj/.git"), "").unwrap();
@@ -98,7 +98,7 @@ cases! {
         after(&tree, "", |tree| index_of(tree, "other", "A=1"))
     };
     // SPEC R17
-    LeftUnfinished what_git_did_not_finish_is_named after(&repository(), "", |tree| {
+    LeftUnfinished an_unfinished_operation_of_git_is_named after(&repository(), "", |tree| {
         tree.add("home/u/proj/.git/MERGE_HEAD");
         tree.add("home/u/proj/.git/rebase-merge/git-rebase-todo = exec ./evil");
     });
@@ -125,7 +125,7 @@ cases! {
         write_index(tree, 0o100_644, *b"\x80\x03one");
     });
     // SPEC R11
-    HiddenFromGit a_missing_file_that_git_does_not_miss_is_named after(&repository(), "", |tree| {
+    HiddenFromGit a_missing_file_that_git_status_hides_is_named after(&repository(), "", |tree| {
         write_index(tree, 0o100_644, *b"\x80\x03one");
     });
     // SPEC R16
@@ -151,7 +151,7 @@ cases! {
         tree.add("home/u/proj/.git/MERGE_AUTOSTASH = 0123456789012345678901234567890123456789");
     });
     // SPEC R5
-    PlantedRepository an_index_that_tells_nothing_is_moved_aside after(&repository(), "", |tree| {
+    PlantedRepository an_unclear_index_is_moved_aside after(&repository(), "", |tree| {
         tree.add("home/u/proj/.git/index = DIRC, or so");
     });
 
@@ -201,7 +201,7 @@ cases! {
         let (_created, said) = said.split_once("\n\n").unwrap();
         said.to_owned()
     };
-    ReportUnreadable reports_that_cannot_be_believed_are_not_shown {
+    ReportUnreadable reports_that_cannot_be_trusted_are_not_shown {
         let place = Place::in_tmp();
         fs::create_dir_all(place.home().join(REPORTS)).unwrap();
         fs::set_permissions(place.home().join(REPORTS), fs::Permissions::from_mode(0o777)).unwrap();
@@ -209,7 +209,7 @@ cases! {
         said_by(&place, place.agent_sandbox().args(["report", "--last"]))
     };
 
-    PlaceholderFailed a_placeholder_that_cannot_be_put_up_names_its_rule {
+    PlaceholderFailed a_placeholder_that_cannot_be_created_names_its_rule {
         let tree = tree([]);
         let text = "[filesystem]\nro = [{ path = \"a\", if-missing = \"block\" }]\n";
         tree.add(&format!("home/u/proj/.agent-sandbox.toml = {text}"));

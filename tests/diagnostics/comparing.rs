@@ -10,12 +10,12 @@ use crate::support::{Place, Tree, session, stderr};
 use crate::{one, plain, tree};
 
 cases! {
-    NoComparison what_looks_like_a_flag_is_no_revision at(&tree([]), &session("/home/u/proj"), "--exec=x");
+    NoComparison an_operand_like_a_flag_is_no_revision at(&tree([]), &session("/home/u/proj"), "--exec=x");
     NoComparison without_git_there_are_no_revisions at(&tree([]), &session("/home/u/proj"), "HEAD");
     NoComparison without_a_repository_there_are_no_revisions in_place(&[], "HEAD");
     NoComparison a_revision_that_is_not_there_is_named in_place(&["git init -q"], "main~3");
     // SPEC F3
-    NoComparison a_repository_with_a_fifo_does_not_let_us_wait in_place(
+    NoComparison a_fifo_in_a_repository_does_not_block_a_comparison in_place(
         &["git init -q", "mkfifo .git/packed-refs"], "main");
     NoComparison a_folder_is_no_policy in_place(
         &["git init -q", "mkdir .agent-sandbox.toml", "touch .agent-sandbox.toml/x", "git add .", COMMIT], "HEAD");

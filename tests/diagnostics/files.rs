@@ -9,21 +9,21 @@ use crate::{compiled, project, project_with, rendered, tree};
 cases! {
     InvalidToml a_file_that_is_not_toml_is_shown_where_it_breaks project("[filesystem]\nrw = [\"dist\"\nro = []\n");
 
-    UnknownKey a_misspelt_key_gets_the_right_one project("[filesystem]\nexcludes = [\"**/*.pem\"]\n");
-    UnknownKey another_word_for_a_key_gets_ours project("[filesystem]\ndeny = [\"**/*.pem\"]\n");
-    UnknownKey a_key_in_the_wrong_table_is_told_its_place project("[filesystem]\nrw = []\nnetwork = false\n");
-    UnknownKey a_key_like_no_other_gets_the_list project("[filesystem]\ncolour = \"red\"\n");
+    UnknownKey a_misspelt_key_gets_a_suggestion project("[filesystem]\nexcludes = [\"**/*.pem\"]\n");
+    UnknownKey a_synonym_of_a_key_gets_the_key project("[filesystem]\ndeny = [\"**/*.pem\"]\n");
+    UnknownKey a_key_in_the_wrong_table_gets_the_right_table project("[filesystem]\nrw = []\nnetwork = false\n");
+    UnknownKey an_unknown_key_gets_the_list_of_keys project("[filesystem]\ncolour = \"red\"\n");
 
     WrongType a_quoted_boolean_loses_its_quotes project("network = \"false\"\n");
     WrongType a_lone_path_gets_brackets project("[filesystem]\nexclude = \"**/*.pem\"\n");
     WrongType an_entry_that_is_a_number_gets_both_forms project("[filesystem]\nro = [1]\n");
 
-    InvalidValue a_misspelt_word_gets_the_right_one
+    InvalidValue a_misspelt_value_gets_a_suggestion
         project("[filesystem]\nrw = [{ path = \"dist\", if-missing = \"creat\" }]\n");
-    InvalidValue a_home_is_one_of_two project("[filesystem]\nhome = \"mine\"\n");
-    InvalidValue a_base_is_one_of_two project("[filesystem]\nbase = \"minimum\"\n");
-    WrongType a_home_is_a_word project("[filesystem]\nhome = true\n");
-    InvalidValue an_identity_is_one_of_three project("[git]\nidentity = \"me\"\n");
+    InvalidValue a_home_is_host_or_private project("[filesystem]\nhome = \"mine\"\n");
+    InvalidValue a_base_is_host_or_minimal project("[filesystem]\nbase = \"minimum\"\n");
+    WrongType a_home_is_a_string project("[filesystem]\nhome = true\n");
+    InvalidValue an_identity_is_host_or_false_or_a_table project("[git]\nidentity = \"me\"\n");
     // SPEC U5
     InvalidValue an_identity_has_an_address project("[git]\nidentity = { name = \"Agent\" }\n");
     // SPEC U5
@@ -32,23 +32,23 @@ cases! {
     // SPEC U5
     InvalidValue an_identity_has_no_control_characters
         project("[git]\nidentity = { name = \"Agent\\nSmith\", email = \"agent@localhost\" }\n");
-    InvalidValue an_identity_is_not_endless
+    InvalidValue an_identity_has_a_maximum_length
         project(&format!("[git]\nidentity = {{ name = \"A\", email = \"{}\" }}\n", "a".repeat(1001)));
     WrongType an_identity_is_not_true project("[git]\nidentity = true\n");
     WrongType a_name_of_an_identity_is_a_string project("[git]\nidentity = { name = 7, email = \"a@localhost\" }\n");
-    UnknownKey a_key_of_an_identity_gets_the_list
+    UnknownKey an_unknown_key_of_an_identity_gets_the_list
         project("[git]\nidentity = { name = \"A\", email = \"a@x\", mail = \"a@x\" }\n");
     InvalidValue an_entry_without_a_path_needs_one project("[filesystem]\nrw = [{ if-missing = \"create\" }]\n");
     InvalidValue a_pattern_cannot_be_created
         project("[filesystem]\nrw = [{ path = \"out/*\", if-missing = \"create\" }]\n");
-    InvalidValue a_preset_without_its_sign_gets_one project("[filesystem]\npresets = [\"!caches\"]\n");
+    InvalidValue a_preset_without_an_at_sign_gets_one project("[filesystem]\npresets = [\"!caches\"]\n");
 
-    UnknownKey a_variable_that_stands_in_env_itself_is_told_its_place project("[env]\nNODE_ENV = \"test\"\n");
-    UnknownKey a_key_of_env_in_another_table_is_told_its_place project("[filesystem]\npass = [\"CI\"]\n");
-    UnknownKey another_word_for_unset_gets_ours project("[env]\ndeny = [\"AWS_*\"]\n");
+    UnknownKey a_variable_directly_in_env_gets_the_table_set project("[env]\nNODE_ENV = \"test\"\n");
+    UnknownKey a_key_of_env_in_another_table_gets_the_table_env project("[filesystem]\npass = [\"CI\"]\n");
+    UnknownKey a_synonym_of_unset_gets_unset project("[env]\ndeny = [\"AWS_*\"]\n");
     WrongType env_is_a_table project("env = [\"CI\"]\n");
     WrongType the_variables_to_set_are_a_table project("[env]\nset = [\"CI=1\"]\n");
-    WrongType a_value_without_quotes_gets_them project("[env]\nset = { PORT = 80 }\n");
+    WrongType a_value_without_quotes_gets_quotes project("[env]\nset = { PORT = 80 }\n");
     WrongType a_lone_variable_gets_brackets project("[env]\npass = \"CI\"\n");
     InvalidValue an_empty_name_names_no_variable project("[env]\nunset = [\"\"]\n");
     InvalidValue a_name_with_an_equals_sign_names_no_variable project("[env]\npass = [\"CI=1\"]\n");
@@ -56,21 +56,21 @@ cases! {
     InvalidValue a_name_to_set_with_an_equals_sign_names_no_variable project("[env]\nset = { \"A=b\" = \"c\" }\n");
     InvalidValue a_value_with_a_nul_byte_cannot_be_set project("[env]\nset = { CI = \"a\\u0000b\" }\n");
     InvalidPattern a_pattern_for_variables_must_be_one project("[env]\nunset = [\"AWS_[A\"]\n");
-    ReservedVariable what_the_loader_obeys_cannot_be_set project("[env]\nset = { LD_PRELOAD = \"./lib.so\" }\n");
+    ReservedVariable variables_of_the_loader_cannot_be_set project("[env]\nset = { LD_PRELOAD = \"./lib.so\" }\n");
     ReservedVariable the_working_directory_cannot_be_set project("[env]\nset = { PWD = \"/\" }\n");
 
-    InvalidPath an_empty_path_in_a_file_means_nothing project("[filesystem]\nrw = [\"\"]\n");
-    InvalidPath a_path_with_a_nul_byte_means_nothing project("[filesystem]\nrw = [\"a\\u0000b\"]\n");
-    InvalidPath an_empty_path_in_a_flag_means_nothing
+    InvalidPath an_empty_path_in_a_file_is_refused project("[filesystem]\nrw = [\"\"]\n");
+    InvalidPath a_path_with_a_nul_byte_is_refused project("[filesystem]\nrw = [\"a\\u0000b\"]\n");
+    InvalidPath an_empty_path_in_a_flag_is_refused
         compiled(&tree([]), &Request { rw: vec!["".into()], ..Request::default() });
 
-    UnknownPreset a_misspelt_preset_gets_the_right_one project("[filesystem]\npresets = [\"@lint/rus\"]\n");
-    UnknownPreset a_preset_like_no_other_gets_the_list project("[filesystem]\npresets = [\"!@everything\"]\n");
+    UnknownPreset a_misspelt_preset_gets_a_suggestion project("[filesystem]\npresets = [\"@lint/rus\"]\n");
+    UnknownPreset an_unknown_preset_gets_the_list_of_presets project("[filesystem]\npresets = [\"!@everything\"]\n");
 
     InvalidPresetName a_built_in_preset_cannot_be_redefined project("[presets.secrets]\nexclude = [\"vault\"]\n");
     InvalidPresetName a_name_that_cannot_be_referred_to_is_refused project("[presets.\"My Tools\"]\nro = [\"tools\"]\n");
 
-    PresetCycle a_preset_that_includes_itself_is_shown_with_the_way_round project(
+    PresetCycle a_preset_that_includes_itself_is_shown_with_the_cycle project(
         "[filesystem]\npresets = [\"@a\"]\n\n[presets.a]\ninclude = [\"@b\"]\n\n[presets.b]\ninclude = [\"@a\"]\n"
     );
 
@@ -90,7 +90,7 @@ cases! {
         compiled(&tree([]), &Request { config: Some("strict.toml".into()), ..Request::default() });
 
     // SPEC L8
-    NoHome a_home_that_does_not_exist_is_no_home {
+    NoHome a_home_that_does_not_exist_is_refused {
         let mut session = session("/home/u/proj");
         session.env.insert("HOME".into(), "/nowhere".into());
         rendered(&tree([]).compile_as(&session, &Request::default()).1)
@@ -110,7 +110,7 @@ cases! {
         rendered(&tree(["home/u/proj/file"]).compile("/home/u/proj/file", &Request::default()).1);
 
     // SPEC L6
-    UnsafeRoot the_home_is_no_project rendered(&tree([]).compile("/home/u", &Request::default()).1);
+    UnsafeRoot the_home_is_refused_as_a_project rendered(&tree([]).compile("/home/u", &Request::default()).1);
 
     ManyRepositories a_folder_with_many_worktrees_is_read_only {
         let tree = tree(["home/u/proj/.git/HEAD = ref: refs/heads/main\n", "home/u/proj/.git/objects/"]);
@@ -135,7 +135,7 @@ cases! {
         std::fs::write(tree.real("home/u/proj/.git/index"), index).unwrap();
         compiled(&tree, &Request::default())
     };
-    UnverifiedGitPointer a_git_file_that_nothing_confirms_is_not_believed project_with(
+    UnverifiedGitPointer a_git_file_that_nothing_confirms_is_not_trusted project_with(
         [
             "home/u/proj/.git = gitdir: /home/u/other/.git\n",
             "home/u/other/.git/HEAD = ref: refs/heads/main\n",

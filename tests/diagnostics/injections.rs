@@ -9,9 +9,9 @@ use crate::support::Tree;
 use crate::{compiled, project, project_with, tree};
 
 cases! {
-    InvalidValue an_injection_has_not_both_contents project("[[inject]]\nfrom = \"a\"\ntext = \"b\"\nto = \"c\"\n");
-    InvalidValue an_injection_has_a_content project("[[inject]]\nto = \"c\"\n");
-    InvalidValue an_injection_has_a_target project("[[inject]]\nfrom = \"a\"\n");
+    InvalidValue an_injection_with_two_contents_is_refused project("[[inject]]\nfrom = \"a\"\ntext = \"b\"\nto = \"c\"\n");
+    InvalidValue an_injection_without_content_is_refused project("[[inject]]\nto = \"c\"\n");
+    InvalidValue an_injection_without_target_is_refused project("[[inject]]\nfrom = \"a\"\n");
     WrongType injections_are_tables project("inject = \"a:b\"\n");
 
     // SPEC J4
@@ -20,7 +20,7 @@ cases! {
     InjectionRefused a_hidden_file_is_no_source inject(["home/u/.ssh/id"], "~/.ssh/id", "notes");
     // SPEC J4
     InjectionRefused a_folder_with_a_hidden_file_is_no_source inject(["home/u/proj/a/sub/.env"], "a", "b");
-    InjectionRefused what_is_in_the_private_tmp_is_no_source inject(["tmp/x"], "/tmp/x", "b");
+    InjectionRefused a_file_in_the_private_tmp_is_no_source inject(["tmp/x"], "/tmp/x", "b");
     // SPEC J4
     InjectionRefused a_socket_is_no_source inject(["home/u/proj/a="], "a", "b");
     InjectionRefused a_fifo_is_no_source fifo();
@@ -43,7 +43,7 @@ cases! {
     InjectionRefused a_git_directory_is_no_target inject(["home/u/proj/a"], "a", "sub/.git");
     InjectionRefused nothing_makes_a_git_directory inject(["home/u/proj/a"], "a", "sub/.git/info/x");
     // SPEC J4
-    InjectionRefused a_gitignore_takes_it_out {
+    InjectionRefused a_target_that_gitignore_includes_again_is_refused {
         let tree = Tree::new(["home/u/proj/tracked", "home/u/proj/a", "home/u/proj/sub/x"]);
         tree.track("home/u/proj");
         fs::write(tree.real("home/u/proj/sub/.gitignore"), "*\n!*.md\n").unwrap();
@@ -53,48 +53,48 @@ cases! {
     // SPEC J4
     InjectionRefused a_link_into_proc_is_no_target
         inject(["home/u/proj/a", "etc/mtab -> ../proc/self/mounts", "proc/self -> 1"], "a", "/etc/mtab");
-    InjectionRefused links_in_a_circle inject(["home/u/proj/a", "home/u/proj/b -> c", "home/u/proj/c -> b"], "a", "b");
+    InjectionRefused a_target_in_a_circle_of_links_is_refused inject(["home/u/proj/a", "home/u/proj/b -> c", "home/u/proj/c -> b"], "a", "b");
     InjectionRefused the_list_of_git_is_no_target inject(["home/u/proj/a"], "a", ".git/info/exclude");
     // SPEC J4
-    InjectionRefused a_link_that_can_be_replaced_leads_nowhere
+    InjectionRefused a_target_through_a_replaceable_link_is_refused
         inject(["home/u/proj/a", "home/u/proj/link -> /home/u/else", "home/u/else/"], "a", "link/b");
-    InjectionRefused a_target_that_is_such_a_link inject(["home/u/proj/a", "home/u/proj/b -> c", "home/u/proj/c"], "a", "b");
+    InjectionRefused a_target_that_is_a_replaceable_link_is_refused inject(["home/u/proj/a", "home/u/proj/b -> c", "home/u/proj/c"], "a", "b");
     // SPEC J4
-    InjectionRefused a_link_in_a_folder_that_is_merged
+    InjectionRefused a_link_in_a_merged_folder_is_refused
         inject(["home/u/proj/a/x", "home/u/proj/b/x -> ../c", "home/u/proj/c"], "a", "b");
     // SPEC J4
-    InjectionRefused two_injections_at_one_target
+    InjectionRefused two_injections_at_one_target_are_refused
         project_with(["home/u/proj/a"], "[[inject]]\nfrom = \"a\"\nto = \"b\"\n\n[[inject]]\ntext = \"\"\nto = \"./b\"\n");
     // SPEC J4
-    InjectionRefused an_injection_in_another project_with(
+    InjectionRefused an_injection_inside_another_is_refused project_with(
         ["home/u/proj/a/sub/x"],
         "[[inject]]\nfrom = \"a\"\nto = \"b\"\n\n[[inject]]\ntext = \"\"\nto = \"b/sub/y\"\n",
     );
     // SPEC J4
-    InjectionRefused a_target_that_git_tracks tracked("CLAUDE.md", false);
+    InjectionRefused a_target_that_git_tracks_is_refused tracked("CLAUDE.md", false);
     // SPEC J4
-    InjectionRefused a_target_that_a_nested_repository_tracks tracked("sub/CLAUDE.md", false);
+    InjectionRefused a_target_that_a_nested_repository_tracks_is_refused tracked("sub/CLAUDE.md", false);
     // SPEC J4
-    InjectionRefused an_index_that_is_unclear tracked("new.md", true);
-    InjectionRefused what_cannot_be_created_is_no_target inject(["home/u/proj/a", "home/u/.local/state"], "a", "b");
+    InjectionRefused a_target_with_an_unclear_index_is_refused tracked("new.md", true);
+    InjectionRefused a_path_that_cannot_be_created_is_no_target inject(["home/u/proj/a", "home/u/.local/state"], "a", "b");
     InjectionRefused without_placeholders_the_target_must_exist {
         let tree = tree(["home/u/proj/a"]);
         let inject = vec![("a".into(), "b".into())];
         compiled(&tree, &Request { inject, no_placeholders: true, ..Request::default() })
     };
     // SPEC J2
-    OtherNames another_name_of_a_file_under_an_injection {
+    OtherNames another_name_of_a_file_under_an_injection_is_refused {
         let tree = tree(["home/u/proj/.env", "home/u/proj/a"]);
         fs::hard_link(tree.real("home/u/proj/.env"), tree.real("home/u/proj/other")).unwrap();
         compiled(&tree, &Request { inject: vec![("a".into(), ".env".into())], ..Request::default() })
     };
-    LiteralPath the_home_of_another_user_in_a_source inject([], "~nobody/a", "b");
+    LiteralPath the_home_of_another_user_in_a_source_is_not_expanded inject([], "~nobody/a", "b");
     LiteralPath a_variable_in_a_target_is_not_expanded inject(["home/u/proj/a"], "a", "$HOME/b");
 
     // SPEC J3
-    InjectionSkipped an_empty_folder_brings_nothing inject(["home/u/proj/a/"], "a", "b");
+    InjectionSkipped an_empty_folder_injects_nothing inject(["home/u/proj/a/"], "a", "b");
     // SPEC J3
-    InjectionSkipped of_a_large_folder_not_all_is_injected {
+    InjectionSkipped a_large_folder_is_injected_in_part {
         let tree = tree(["home/u/proj/out/"]);
         for number in 0..70 {
             tree.add(&format!("home/u/proj/a/{number:02}"));

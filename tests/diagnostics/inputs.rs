@@ -40,7 +40,7 @@ cases! {
         &tree(["home/u/.cache/bin/agent-sandbox"]),
         "/home/u/.cache/bin/agent-sandbox",
     );
-    WritableExecutable a_project_that_builds_us_is_told_so executable(
+    WritableExecutable a_project_that_contains_agent_sandbox_gets_a_warning executable(
         &tree(["home/u/proj/target/debug/agent-sandbox"]),
         "/home/u/proj/target/debug/agent-sandbox",
     );
@@ -56,7 +56,7 @@ cases! {
         "sockets = [\"agent\"]\n",
     );
 
-    ExcludedCwd a_working_directory_that_is_hidden_under_another_name_says_which project_with(
+    ExcludedCwd a_working_directory_hidden_under_another_name_is_named_with_it project_with(
         [
             "srv/work/",
             "proc/self/mountinfo = 20 1 8:1 / / rw - ext4 a rw\n21 20 8:1 /srv/work /home/u/proj rw - ext4 a rw\n",

@@ -17,26 +17,26 @@ use crate::support::{Place, Tree, abs, machine, session, stderr, write_program};
 use crate::{compiled, one, project, rendered, tree};
 
 cases! {
-    UnknownKey a_limit_that_does_not_exist_resembles_one project("[limits]\ntimeout = \"30m\"\n");
-    UnknownKey a_limit_belongs_into_its_table project("memory = \"4G\"\n");
+    UnknownKey a_misspelt_limit_gets_a_suggestion project("[limits]\ntimeout = \"30m\"\n");
+    UnknownKey a_limit_in_the_wrong_table_gets_the_table_limits project("memory = \"4G\"\n");
     WrongType a_time_needs_its_unit_in_a_string project("[limits]\ntime = 30\n");
     WrongType a_number_of_processes_is_no_string project("[limits]\nprocesses = \"many\"\n");
     WrongType processors_are_a_number project("[limits]\ncpus = \"2\"\n");
     InvalidValue a_time_without_a_unit_is_refused project("[limits]\ntime = \"30\"\n");
     InvalidValue a_time_with_another_unit_is_refused project("[limits]\ntime = \"30min\"\n");
-    InvalidValue no_time_at_all_is_refused project("[limits]\ntime = \"0s\"\n");
-    InvalidValue no_processes_at_all_are_refused project("[limits]\nprocesses = 0\n");
+    InvalidValue a_time_of_zero_is_refused project("[limits]\ntime = \"0s\"\n");
+    InvalidValue zero_processes_are_refused project("[limits]\nprocesses = 0\n");
     InvalidValue a_negative_number_of_processes_is_refused project("[limits]\nprocesses = -1\n");
     InvalidValue more_processes_than_a_kernel_has_are_refused project("[limits]\nprocesses = 99999999999\n");
     InvalidValue a_file_size_in_another_unit_is_refused project("[limits]\nfile-size = \"2GB\"\n");
     InvalidValue a_file_size_that_no_file_has_is_refused project("[limits]\nfile-size = \"99999999999T\"\n");
     InvalidValue a_negative_output_is_refused project("[limits]\noutput = \"-1M\"\n");
-    InvalidValue a_tmp_without_room_is_refused project("[limits]\ntmp = \"0M\"\n");
+    InvalidValue a_tmp_of_zero_bytes_is_refused project("[limits]\ntmp = \"0M\"\n");
     InvalidValue a_tmp_that_is_smaller_than_a_page_is_refused project("[limits]\ntmp = \"1B\"\n");
     // SPEC Z1
-    InvalidValue a_memory_in_which_nothing_starts_is_refused project("[limits]\nmemory = \"15M\"\n");
+    InvalidValue too_little_memory_to_start_is_refused project("[limits]\nmemory = \"15M\"\n");
     InvalidValue a_fraction_of_a_size_is_refused project("[limits]\nmemory = \"1.5G\"\n");
-    InvalidValue no_processor_at_all_is_refused project("[limits]\ncpus = 0.0\n");
+    InvalidValue zero_processors_are_refused project("[limits]\ncpus = 0.0\n");
     InvalidValue a_negative_number_of_processors_is_refused project("[limits]\ncpus = -1\n");
     InvalidValue a_thousandth_of_a_processor_is_refused project("[limits]\ncpus = 1.555\n");
     // SPEC Z1
@@ -55,11 +55,11 @@ cases! {
         shown_tmp("[filesystem]\ntmp = \"host\"\n[limits]\ntmp = \"1G\"\n");
     LimitUnavailable a_tmp_that_a_rule_shows_cannot_be_limited
         shown_tmp("[filesystem]\nrw = [\"/tmp\"]\n[limits]\ntmp = \"1G\"\n");
-    LimitUnavailable memory_needs_a_manager scope(&tree([]), None);
+    LimitUnavailable memory_needs_a_systemd_user_manager scope(&tree([]), None);
     LimitUnavailable memory_needs_a_manager_that_listens scope(&tree([]), Some("/run/user/1000"));
     LimitUnavailable memory_needs_the_program_that_makes_scopes
         scope(&tree(["run/user/1000/systemd/private"]), Some("/run/user/1000"));
-    LimitUnavailable a_cgroup_without_the_file_says_so one(
+    LimitUnavailable a_cgroup_without_the_file_of_a_limit_is_reported one(
         Report::LimitRefused(LimitKind::Memory, "`memory.max` does not appear in `/sys/fs/cgroup/x`".to_owned()).diagnostic()
     );
     // SPEC Z7
@@ -85,7 +85,7 @@ cases! {
         stderr(&place.agent_sandbox().args(["--limit", "output=4B", "--", "echo", "12345"]).output().unwrap())
     };
     // SPEC Z5
-    OutputNotWritten output_that_the_caller_cannot_take_is_named {
+    OutputNotWritten output_that_cannot_be_passed_on_is_reported {
         let place = Place::in_tmp();
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let mut command = place.agent_sandbox();
@@ -101,7 +101,7 @@ cases! {
 
 // SPEC Z6
 #[test]
-fn tmp_has_at_most_half_of_the_memory_everywhere_where_its_size_is_named() {
+fn every_answer_gives_tmp_at_most_half_of_the_memory() {
     let tree = tree([]);
     let session = Session { memory: 6 << 30, ..session("/home/u/proj") };
     let (compiled, diagnostics) = tree.compile_as(&session, &Request::default());

@@ -72,23 +72,23 @@ cases! {
     ShadowedRule a_rule_that_always_loses_is_pointed_out
         found(["home/u/proj/src/"], "[filesystem]\nro = ['src']\nrw = ['src']\n");
     UnusedRule a_folder_is_no_socket found(["run/service/"], "sockets = ['/run/service']\n");
-    UnusedRule a_protection_of_nothing_is_pointed_out found([], "[filesystem]\nexclude = ['~/.shh']\n");
-    UnblockedPath what_could_be_created_is_pointed_out found([], "[filesystem]\nro = ['deploy/keys']\n");
+    UnusedRule a_rule_that_protects_nothing_is_pointed_out found([], "[filesystem]\nexclude = ['~/.shh']\n");
+    UnblockedPath a_protected_path_that_can_be_created_is_pointed_out found([], "[filesystem]\nro = ['deploy/keys']\n");
     RedundantRule a_rule_that_changes_nothing_is_pointed_out
         found(["home/u/.config/"], "[filesystem]\nro = ['~/.config']\n");
     // SPEC N3
-    GlobAsName a_folder_that_a_pattern_cannot_mean_is_pointed_out
+    GlobAsName a_pattern_that_misses_the_folder_of_its_name_is_pointed_out
         found(["home/u/proj/app/[id]/page.tsx"], "[filesystem]\nro = ['app/[id]/**']\n");
-    UnusedPreset a_preset_that_nothing_names_is_pointed_out found([], "[presets.team]\nro = ['Makefile']\n");
+    UnusedPreset an_unused_preset_is_pointed_out found([], "[presets.team]\nro = ['Makefile']\n");
     // SPEC N5
     HardLink another_name_of_a_hidden_file_is_pointed_out
         found(["home/u/proj/keys/a", "home/u/proj/b => home/u/proj/keys/a"], "[filesystem]\nexclude = ['keys']\n");
-    VisibleSecret a_key_in_sight_is_pointed_out found([KEY], "");
-    VisibleSecret a_key_of_the_home_would_not_exist_in_a_private_one
+    VisibleSecret a_readable_key_is_pointed_out found([KEY], "");
+    VisibleSecret a_readable_key_of_the_home_suggests_a_private_home
         found(["home/u/backup.key = -----BEGIN PRIVATE KEY-----"], "");
-    TrackedSecret what_git_holds_is_left_alone_and_pointed_out tracked();
-    HiddenTracked what_git_would_stop_at_is_pointed_out changed();
-    VisibleSocket a_socket_in_sight_is_pointed_out found(["home/u/proj/dev.sock="], "");
+    TrackedSecret a_readable_secret_that_git_holds_is_pointed_out tracked();
+    HiddenTracked a_hidden_file_that_git_tracks_is_pointed_out changed();
+    VisibleSocket a_visible_socket_is_pointed_out found(["home/u/proj/dev.sock="], "");
     WritablePath a_writable_folder_on_path_is_pointed_out
         found_as(["home/u/proj/bin/"], "", &with_path("/usr/bin:/home/u/proj/bin"));
     WritablePath a_missing_folder_on_path_is_pointed_out found_as([], "", &with_path("bin"));
@@ -96,5 +96,5 @@ cases! {
     SharedStore a_store_that_is_linked_into_projects_is_pointed_out found(["home/u/.cache/uv/archive/"], "");
     AlreadyThere a_policy_is_not_overwritten
         init(|place| place.write("home/code/project/.agent-sandbox.toml", ""));
-    InitFailed a_policy_cannot_be_written_in_a_folder_of_somebody_else init(close);
+    InitFailed a_policy_cannot_be_written_in_a_folder_of_another_user init(close);
 }

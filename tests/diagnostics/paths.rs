@@ -13,7 +13,7 @@ use crate::support::{Place, machine, session, stderr};
 use crate::{compiled, project, project_with, rendered, tree};
 
 cases! {
-    InvalidPattern an_open_bracket_is_shown_with_the_way_to_mean_it project("[filesystem]\nro = [\"src/[a\"]\n");
+    InvalidPattern an_open_bracket_is_shown_with_its_escaped_form project("[filesystem]\nro = [\"src/[a\"]\n");
 
     MissingPath a_required_path_must_exist
         project("[filesystem]\nro = [{ path = \"~/tools\", if-missing = \"error\" }]\n");
@@ -24,7 +24,7 @@ cases! {
         "[filesystem]\nrw = [{ path = \"out\", if-missing = \"create\" }]\n",
     );
 
-    InvalidValue what_is_opened_cannot_be_blocked
+    InvalidValue a_writable_path_cannot_be_blocked
         project("[filesystem]\nrw = [{ path = \"a\", if-missing = \"block\" }]\n");
     InvalidValue a_pattern_cannot_be_blocked
         project("[filesystem]\nro = [{ path = \"*.json\", if-missing = \"block\" }]\n");
@@ -43,7 +43,7 @@ cases! {
     );
     // A file is at the path of the state folder.
     // SPEC M8
-    PlaceholderFailed what_cannot_be_noted_cannot_be_blocked project_with(
+    PlaceholderFailed without_a_journal_no_path_can_be_blocked project_with(
         ["home/u/.local/state"],
         "[filesystem]\npresets = [\"!@autorun\"]\nro = [{ path = \"a\", if-missing = \"block\" }]\n",
     );
@@ -64,12 +64,12 @@ cases! {
     // SPEC P16
     NoCopy settings_that_are_not_understood_are_hidden
         project_with(["home/u/.m2/settings.xml = <settings><password>T0KEN</settings>"], "");
-    NoCopy of_many_files_that_are_not_understood_one_is_named project_with(
+    NoCopy one_of_many_files_that_are_not_understood_is_named project_with(
         ["home/u/proj/a/.yarnrc.yml = {npmAuthToken: T0KEN}", "home/u/proj/b/.yarnrc.yml = {npmAuthToken: T0KEN}"],
         "",
     );
     // SPEC P16
-    NoCopy a_rule_of_the_user_is_the_way_out {
+    NoCopy an_exclude_of_the_user_avoids_the_warning {
         let settings = ["home/u/proj/a/.yarnrc.yml = {npmAuthToken: T0KEN}"];
         assert_eq!(project_with(settings, "[filesystem]\nexclude = ['a/.yarnrc.yml']\n"), "");
         project_with(settings, "")
@@ -79,7 +79,7 @@ cases! {
     NoCopy settings_that_are_too_large_are_hidden
         project_with([format!("home/u/.npmrc = _auth={}", "x".repeat(1 << 20)).as_str()], "");
     // SPEC P16
-    NoCopy more_copies_than_there_is_room_for_are_hidden {
+    NoCopy files_beyond_the_limit_of_copies_are_hidden {
         let tree = tree([]);
         for n in 10..43 {
             tree.add(&format!("home/u/proj/{n}/.npmrc = _auth=x"));
@@ -97,9 +97,9 @@ cases! {
         project_with(["home/u/proj/links/home -> /home/u"], "[filesystem]\nexclude = [\"links/*\"]\n");
 
     ReservedPath the_whole_file_system_cannot_be_opened project("[filesystem]\nrw = [\"/\"]\n");
-    ReservedPath proc_is_the_sandbox_s_own project_with(["proc/sys/"], "[filesystem]\nexclude = [\"/proc/sys\"]\n");
-    ReservedPath dev_is_the_sandbox_s_own project_with(["dev/kvm"], "[filesystem]\nro = [\"/dev/kvm\"]\n");
-    ReservedPath run_is_the_sandbox_s_own project_with(["run/"], "[filesystem]\nrw = [\"/run\"]\n");
+    ReservedPath a_rule_on_proc_is_refused project_with(["proc/sys/"], "[filesystem]\nexclude = [\"/proc/sys\"]\n");
+    ReservedPath a_rule_on_dev_is_refused project_with(["dev/kvm"], "[filesystem]\nro = [\"/dev/kvm\"]\n");
+    ReservedPath a_rule_on_run_is_refused project_with(["run/"], "[filesystem]\nrw = [\"/run\"]\n");
 
     // SPEC D4
     ReadOnlyDevice a_device_is_granted_or_hidden_but_never_read_only read_only_device();
@@ -114,8 +114,8 @@ cases! {
 
     // SPEC G9
     LiteralPath a_variable_is_not_expanded project("[filesystem]\nexclude = [\"$HOME/.ssh\"]\n");
-    LiteralPath the_home_of_somebody_else_is_not_expanded project("[filesystem]\nro = [\"~ada/work\"]\n");
-    LiteralPath nothing_is_opened_by_a_variable project("[filesystem]\nrw = [\"$HOME/data\"]\n");
+    LiteralPath the_home_of_another_user_is_not_expanded project("[filesystem]\nro = [\"~ada/work\"]\n");
+    LiteralPath a_variable_opens_no_path project("[filesystem]\nrw = [\"$HOME/data\"]\n");
     LiteralPath a_folder_with_the_name_of_a_home_is_created project(
         "[filesystem]\nrw = [{ path = \"~ada/work\", if-missing = \"create\" }]\n",
     );
@@ -125,7 +125,7 @@ cases! {
     // SPEC G9
     LiteralPath a_home_in_braces_is_not_expanded project("[filesystem]\nexclude = [\"{~/.ssh,~/.aws}\"]\n");
 
-    HiddenTarget what_is_hidden_is_not_opened_by_way_of_a_link {
+    HiddenTarget a_hidden_path_is_not_opened_through_a_link {
         let tree = tree(["home/u/work/out -> ../.ssh", "home/u/.ssh/key"]);
         compiled(&tree, &Request { rw: vec!["/home/u/work/out".into()], ..Request::default() })
     };
@@ -135,17 +135,17 @@ cases! {
         "[filesystem]\nrw = [\"out\"]\n",
     );
     // SPEC G8
-    WritableLink our_own_file_is_not_a_link_that_can_be_replaced {
+    WritableLink a_replaceable_link_to_our_own_file_is_refused {
         let tree = tree(["home/u/proj/ci/policy.toml", "home/u/proj/.agent-sandbox.toml -> ci/policy.toml"]);
         compiled(&tree, &Request::default())
     };
     // SPEC G8
-    ReplaceableLink a_protection_that_hangs_on_a_link_is_pointed_out project_with(
+    ReplaceableLink a_protection_that_depends_on_a_link_is_pointed_out project_with(
         ["home/u/proj/shared/hooks/", "home/u/proj/hooks -> shared/hooks"],
         "[filesystem]\nro = [\"hooks\"]\n",
     );
 
-    InvalidPath a_path_longer_than_any_means_nothing {
+    InvalidPath a_path_that_is_too_long_is_refused {
         let request = Request { ro: vec!["x".repeat(5000).into()], ..Request::default() };
         compiled(&tree([]), &request).replace(&"x".repeat(5000), "x…x")
     };
@@ -162,7 +162,7 @@ cases! {
         rendered(&tree([]).compile("/home/u/proj", &request).1)
     };
     // SPEC O7
-    ExcludedCwd a_working_directory_beside_a_minimal_base_does_not_exist {
+    ExcludedCwd a_working_directory_outside_of_a_minimal_base_does_not_exist {
         let request = Request { base: Some(BaseTree::Minimal), presets: vec!["!all".into()], ..Request::default() };
         rendered(&tree(["srv/work/"]).compile("/srv/work", &request).1)
     };

@@ -35,7 +35,7 @@ cases! {
         None,
         &format!("[a \"{}\"]\n\tb = c\n[d]\n{}", "x".repeat(4000), "\te = f\n".repeat(1000)),
     );
-    PrivateConflict a_key_that_changed_on_both_sides_is_the_hosts after(
+    PrivateConflict a_key_that_changed_on_both_sides_gets_the_hosts_value after(
         ".gemini/settings.json",
         r#"{"a": 1, "b": 1}"#,
         Some(r#"{"a": 2, "b": 1}"#),
@@ -56,7 +56,7 @@ cases! {
     );
 
     // SPEC Q10
-    PrivateFailed copies_in_a_folder_of_others_are_not_read {
+    PrivateFailed copies_in_a_folder_of_another_user_are_not_read {
         let place = Place::in_tmp();
         let folder = place.home().join(".local/state/agent-sandbox/private");
         fs::create_dir_all(&folder).unwrap();
@@ -66,7 +66,7 @@ cases! {
         stderr(&output).replace(place.path().to_str().unwrap(), "/PLACE")
     };
 
-    PrivateUnavailable without_the_guard_it_is_read_only {
+    PrivateUnavailable without_the_guard_a_private_file_is_read_only {
         let request = Request { no_guard: true, ..Request::default() };
         compiled(&tree(["home/u/proj/.git/HEAD = ref: refs/heads/main\n", "home/u/proj/.git/config", "home/u/.codex/config.toml"]), &request)
     };

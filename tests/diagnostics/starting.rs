@@ -29,9 +29,9 @@ cases! {
     RootAllowed root_is_allowed_in_a_container_of_podman root_allowed(&["run/.containerenv"], None);
     RootAllowed root_is_allowed_in_ci root_allowed(&[], Some("true"));
 
-    ForeignProject root_in_the_project_of_somebody_else_is_sent_there foreign_project();
+    ForeignProject root_in_the_project_of_another_user_is_refused foreign_project();
 
-    BwrapMissing without_bwrap_there_is_a_way_to_get_it find_bwrap(&tree([]), "/usr/bin:/bin");
+    BwrapMissing a_missing_bwrap_is_reported_with_its_package find_bwrap(&tree([]), "/usr/bin:/bin");
 
     BwrapUntrusted a_bwrap_in_the_project_is_not_used {
         let tree = tree([]);
@@ -51,13 +51,13 @@ cases! {
         unavailable(&tree(["proc/sys/user/max_user_namespaces = 0\n"]), "/usr/bin/bwrap");
     SandboxUnavailable user_namespaces_for_root_alone_can_be_opened
         unavailable(&tree(["proc/sys/kernel/unprivileged_userns_clone = 0\n"]), "/usr/bin/bwrap");
-    SandboxUnavailable the_restriction_of_ubuntu_has_a_profile
+    SandboxUnavailable a_restriction_by_apparmor_names_our_profile
         one(launch::explain_refusal("setting up uid map: Permission denied", true));
-    SandboxUnavailable a_container_that_hides_parts_of_proc_can_be_started_otherwise
+    SandboxUnavailable a_container_that_hides_parts_of_proc_gets_the_flags_to_start_with
         one(launch::explain_refusal("Can't mount proc on /newroot/proc: Operation not permitted", false));
-    SandboxUnavailable a_container_without_namespaces_can_be_started_otherwise
+    SandboxUnavailable a_container_without_namespaces_gets_the_flags_to_start_with
         one(launch::explain_refusal("No permissions to create new namespace", false));
-    SandboxUnavailable a_bwrap_that_fails_without_a_word_is_still_a_sentence one(launch::explain_refusal("", false));
+    SandboxUnavailable a_bwrap_that_fails_silently_is_reported one(launch::explain_refusal("", false));
 
     OwnSandbox codex_is_told_that_its_own_sandbox_cannot_work {
         let (compiled, _) = tree([]).compile("/home/u/proj", &Request::default());
@@ -65,11 +65,11 @@ cases! {
     };
 
     // SPEC C8
-    ProtectionMissing a_protection_that_is_not_to_be_had_is_named lacking("");
+    ProtectionMissing a_protection_that_this_machine_lacks_is_named lacking("");
     // SPEC C8
     ProtectionRequired a_protection_that_the_policy_requires_stops_the_run
         lacking("require = [\"landlock\", \"seccomp\"]\n");
-    ProtectionRequired bwrap_alone_is_not_the_guard_that_a_policy_requires {
+    ProtectionRequired a_required_guard_cannot_be_switched_off {
         let tree = tree(["home/u/proj/.agent-sandbox.toml = require = [\"guard\"]\n"]);
         said_of(&tree, &alone(), &machine())
     };
@@ -78,7 +78,7 @@ cases! {
     GuardRefused a_guard_without_its_plan_starts_nothing {
         stderr(&Place::in_tmp().agent_sandbox().args(["__guard", "--", "true"]).output().unwrap())
     };
-    GuardUnavailable a_guard_that_gets_no_namespace_names_the_way_without_it without_namespaces();
+    GuardUnavailable a_guard_without_a_namespace_suggests_no_guard without_namespaces();
 
     VerifyFailed a_probe_without_questions_has_no_answer {
         stderr(&Place::in_tmp().agent_sandbox().arg("__verify").output().unwrap())
@@ -99,21 +99,21 @@ cases! {
         stderr(&place.agent_sandbox().args(["--", "true"]).stdin(file).output().unwrap())
     };
 
-    CommandNotFound a_command_in_quotes_is_told_so command(&tree(["usr/bin/"]), "ls -la");
-    CommandNotFound a_command_that_is_nowhere_may_be_misspelt command(&tree(["usr/bin/"]), "grpe");
-    CommandNotFound a_command_that_is_hidden_inside_is_told_where_it_is {
+    CommandNotFound a_command_and_its_arguments_in_one_word_get_a_hint command(&tree(["usr/bin/"]), "ls -la");
+    CommandNotFound an_unknown_command_gets_a_hint command(&tree(["usr/bin/"]), "grpe");
+    CommandNotFound a_command_that_is_hidden_inside_is_named_with_its_path {
         let tree = tree([]);
         write_program(&tree.real("tmp/tool"), "#!/bin/sh\n");
         command(&tree, "/tmp/tool")
     };
 
-    CommandNotFound a_name_that_leads_to_something_hidden_says_where {
+    CommandNotFound a_command_that_leads_to_a_hidden_file_names_that_file {
         let tree = tree(["usr/bin/tool -> /tmp/tool"]);
         write_program(&tree.real("tmp/tool"), "#!/bin/sh\n");
         command(&tree, "tool")
     };
 
-    CommandNotExecutable a_script_without_the_bit_gets_it command(&tree(["home/u/proj/build.sh"]), "./build.sh");
+    CommandNotExecutable a_script_that_is_not_executable_suggests_chmod command(&tree(["home/u/proj/build.sh"]), "./build.sh");
 
     CommandNotExecutable a_folder_is_no_command command(&tree(["home/u/proj/tools/"]), "./tools");
 
@@ -129,19 +129,19 @@ cases! {
 
     IncompleteForm arguments_alone_do_not_open_a_descriptor
         one(incomplete(&needing(&tree(["home/u/.netrc"]), ""), PrintForm::Nul).unwrap());
-    IncompleteForm words_alone_do_not_make_a_directory one(incomplete(
+    IncompleteForm arguments_alone_do_not_make_a_directory one(incomplete(
         &needing(&tree([]), "[filesystem]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n"),
         PrintForm::Lines,
     ).unwrap());
-    IncompleteForm words_alone_do_not_drop_a_variable one(incomplete(
+    IncompleteForm arguments_alone_do_not_drop_a_variable one(incomplete(
         &started_with("", &[("CI", "1"), ("DISPLAY", ":0"), ("TMPDIR", "/var/tmp")]),
         PrintForm::Nul,
     ).unwrap());
-    IncompleteForm words_alone_do_not_drop_all_others one(incomplete(
+    IncompleteForm arguments_alone_do_not_drop_all_other_variables one(incomplete(
         &started_with("[env]\ninherit = false\n", &[("CI", "1"), ("PATH", "/bin")]),
         PrintForm::Nul,
     ).unwrap());
-    IncompleteForm all_that_the_words_need_is_named one(incomplete(
+    IncompleteForm everything_that_the_arguments_need_is_named one(incomplete(
         &needing(
             &tree(["home/u/.netrc", "home/u/.pypirc"]),
             "[filesystem]\nrw = [{ path = \"a\", if-missing = \"create\" }, { path = \"b\", if-missing = \"create\" }]\n",
@@ -157,12 +157,12 @@ cases! {
         PrintForm::Shell,
     ).unwrap());
 
-    SandboxLost bwrap_is_not_to_be_killed killed_bwrap();
+    SandboxLost a_killed_bwrap_is_reported killed_bwrap();
 
-    OutputFailed a_result_that_could_not_be_written_is_not_taken_for_complete full_disk();
+    OutputFailed a_result_that_could_not_be_written_is_an_error full_disk();
 
     StartFailed a_bwrap_that_cannot_be_executed_is_named with_bwrap("#!/nowhere/sh\n");
-    StartFailed a_bwrap_that_ends_before_the_command_starts_has_said_why
+    StartFailed a_bwrap_that_ends_before_the_command_starts_is_reported
         with_bwrap("#!/bin/sh\n[ \"$1\" = --unshare-all ] || exit 1\n");
     StartFailed a_bwrap_that_is_gone_at_the_trial_is_named
         unavailable(&tree([".dockerenv"]), "/nowhere/bwrap");

@@ -32,7 +32,7 @@ cases! {
         tree.add(&format!("{record} = {{}}"));
         one(refusal(&tree))
     };
-    WideningPolicy who_only_looks_is_told_the_same {
+    WideningPolicy commands_that_start_nothing_warn_with_the_same_list {
         let tree = widening(WIDENS);
         let judged = judged(&tree);
         one(judged.warning(&tree.host()).unwrap())
@@ -51,7 +51,7 @@ cases! {
         open_to_others(&tree, "home/u/.local/state/agent-sandbox/trust");
         one(trust::revoke(&tree.host(), &state, &file).unwrap_err())
     };
-    TrustFailed consents_that_cannot_be_believed_are_not_listed {
+    TrustFailed consents_that_cannot_be_trusted_are_not_listed {
         let tree = widening(WIDENS);
         agree(&tree);
         open_to_others(&tree, "home/u/.local/state/agent-sandbox");

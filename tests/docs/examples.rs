@@ -90,7 +90,7 @@ fn every_example_compiles_without_diagnostics() {
 
 /// A user who copies an example that opens something must agree to it. The example says so.
 #[test]
-fn just_those_examples_that_need_consent_say_so() {
+fn exactly_the_examples_that_need_consent_say_so() {
     let mut count = 0;
     for (name, text) in examples() {
         let widening = assert_good(&name, &text).widening;

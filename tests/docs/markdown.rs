@@ -1,4 +1,4 @@
-//! As much of Markdown as the documents use.
+//! Parses the parts of Markdown that the documents use.
 
 /// A fenced block.
 pub struct Block {

@@ -50,8 +50,8 @@ fn plain(escaped: &str) -> String {
     escapes.into_iter().fold(escaped.to_owned(), |text, (escape, character)| text.replace(escape, character))
 }
 
-/// Without spaces, which depend on the width of a terminal, and with `N` for each number: how many
-/// mounts there are depends on the machine.
+/// The text without spaces, which depend on the width of a terminal, and with `N` for each number,
+/// because the number of mounts depends on the machine.
 fn normalized(text: &str) -> String {
     let digits_as_n = |c: char| if c.is_ascii_digit() { 'N' } else { c };
     let mut normal: String = text.chars().filter(|c| !c.is_whitespace()).map(digits_as_n).collect();

@@ -9,8 +9,8 @@ use crate::undo::Waiting;
 
 for_both!(
     a_run_starts_beside_another_that_writes,
-    runs_beside_each_other_say_nothing_of_ordinary_work,
-    a_run_leaves_what_it_found_to_another_that_still_runs,
+    overlapping_runs_do_not_report_ordinary_work,
+    a_run_leaves_a_finding_to_a_run_that_is_still_alive,
 );
 
 /// The other run creates and removes files all the time, and no rule names any of them.
@@ -74,7 +74,7 @@ fn reports(ended: &Output) -> Vec<String> {
 }
 
 // SPEC R19
-fn runs_beside_each_other_say_nothing_of_ordinary_work(place: &Place) {
+fn overlapping_runs_do_not_report_ordinary_work(place: &Place) {
     repository(place);
     let work = "git commit -q --allow-empty -m more; echo x >>other; git commit -qam other; git branch -f b; git stash -q || true";
     let first = beside(place, work);
@@ -91,7 +91,7 @@ fn runs_beside_each_other_say_nothing_of_ordinary_work(place: &Place) {
 }
 
 // SPEC R19
-fn a_run_leaves_what_it_found_to_another_that_still_runs(place: &Place) {
+fn a_run_leaves_a_finding_to_a_run_that_is_still_alive(place: &Place) {
     repository(place);
     let rebase = "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i --keep-empty HEAD~1 2>/dev/null";
     let first = beside(place, rebase);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::sandbox::{BASE_ONLY, sandbox, succeeded, write};
 use crate::support::{Place, stderr, stdout};
 
-everywhere!(witnesses_are_true_in_both_sandboxes);
+everywhere!(the_answers_of_diff_are_true_in_both_sandboxes);
 
 const OLD: &str = "rw = ['~/data']\nro = ['docs', { path = 'later', if-missing = 'block' }]\nexclude = ['keys']\n";
 const NEW: &str =
@@ -28,7 +28,7 @@ for p in "$@"; do
 done"#;
 
 // SPEC F5
-fn witnesses_are_true_in_both_sandboxes(place: &Place) {
+fn the_answers_of_diff_are_true_in_both_sandboxes(place: &Place) {
     for file in ["data/sub/x", "data/y", "more/z", "vault/v"] {
         place.write(format!("home/{file}"), "host");
     }

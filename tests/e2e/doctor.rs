@@ -23,7 +23,7 @@ for_both!(
     a_state_folder_that_cannot_be_written_is_a_limit,
 );
 
-for_root!(root_without_the_flag_is_told_of_it, root_in_a_container_is_told_that_it_may);
+for_root!(doctor_tells_root_about_the_flag, doctor_tells_root_in_a_container_that_root_is_allowed);
 
 /// The answer of `doctor`, and its exit code.
 #[track_caller]
@@ -80,7 +80,7 @@ fn doctor_reports_that_a_working_machine_works(place: &Place) {
     assert_eq!(snapshot(&place.project()), before, "nothing else was made");
 }
 
-fn a_policy_with_errors_is_told_of_beside_a_machine_that_works(place: &Place) {
+fn doctor_reports_policy_errors_on_a_working_machine(place: &Place) {
     policy(place, "");
     place.write("home/code/project/.agent-sandbox.toml", "netwrk = false\n");
     let (found, code) = doctor(&mut sandbox(place));
@@ -115,7 +115,7 @@ fn a_home_is_told_to_be_too_broad_a_project(place: &Place) {
 }
 
 // SPEC H1
-fn a_machine_without_bwrap_is_told_how_to_get_it(place: &Place) {
+fn doctor_without_bwrap_names_the_package(place: &Place) {
     let (found, _) = doctor(sandbox(place).env("PATH", place.path()));
     for name in ["bwrap", "trial start"] {
         is_missing(&found, name, "there is no `bwrap` on PATH");
@@ -124,14 +124,14 @@ fn a_machine_without_bwrap_is_told_how_to_get_it(place: &Place) {
 }
 
 // SPEC H2
-fn a_bwrap_that_fails_is_found_by_trying(place: &Place) {
+fn doctor_finds_a_bwrap_that_fails(place: &Place) {
     let fails = "case \"$1\" in --version|--help) words=(\"$@\") ;; *) echo 'bwrap: No permissions to create new namespace' >&2; exit 1 ;; esac";
     let (found, code) = diagnosis(&with_bwrap(place, fails, &["doctor", "--json"]));
     assert_eq!((code, &finding(&found, "bwrap")["status"]), (Some(1), &Value::from("ok")));
     is_missing(&found, "trial start", "No permissions to create new namespace");
 }
 
-fn a_second_stage_that_cannot_work_is_a_limit(place: &Place) {
+fn doctor_reports_a_guard_that_cannot_work_as_limited(place: &Place) {
     let (found, code) = diagnosis(&with_bwrap(place, NO_NAMESPACES, &["doctor", "--json"]));
     assert_eq!(code, Some(0), "{found:#}");
     let stage = finding(&found, "guard");
@@ -139,7 +139,7 @@ fn a_second_stage_that_cannot_work_is_a_limit(place: &Place) {
     assert!(stage["effect"].as_str().unwrap().contains("neither compared with the plan nor locked"), "{stage:#}");
 }
 
-fn a_bwrap_that_a_command_could_have_planted_is_none(place: &Place) {
+fn doctor_refuses_a_bwrap_that_a_command_could_have_planted(place: &Place) {
     crate::support::write_program(&place.project().join("bin/bwrap"), "#!/bin/sh\ntouch was-run\n");
     place.give_away();
     let path = format!("{}:/usr/bin:/bin", place.project().join("bin").display());
@@ -150,7 +150,7 @@ fn a_bwrap_that_a_command_could_have_planted_is_none(place: &Place) {
 
 /// The limit is set in a user namespace of its own, so no other process is affected.
 // SPEC H1
-fn user_namespaces_that_are_off_are_named(place: &Place) {
+fn doctor_names_user_namespaces_that_are_off(place: &Place) {
     let limit = "/proc/sys/user/max_user_namespaces";
     let before = fs::read_to_string(limit).unwrap();
     let script = format!("echo 0 >{limit} && exec \"$0\" --allow-root doctor --json");
@@ -163,7 +163,7 @@ fn user_namespaces_that_are_off_are_named(place: &Place) {
 }
 
 // SPEC H2
-fn a_sandbox_is_no_place_for_another(place: &Place) {
+fn doctor_reports_that_sandboxes_do_not_nest(place: &Place) {
     policy(place, "");
     let output = sandbox(place).arg("--").arg(binary()).args(["--allow-root", "doctor", "--json"]).output().unwrap();
     let (found, _) = diagnosis(&output);
@@ -172,21 +172,21 @@ fn a_sandbox_is_no_place_for_another(place: &Place) {
 }
 
 // SPEC H1
-fn a_state_folder_that_cannot_be_written_is_a_limit(place: &Place) {
+fn doctor_reports_a_read_only_state_folder_as_limited(place: &Place) {
     place.write("home/file", "");
     let (found, code) = doctor(sandbox(place).env("XDG_STATE_HOME", place.home().join("file/none")));
     assert_eq!((code, &finding(&found, "state folder")["status"]), (Some(0), &Value::from("limited")), "{found:#}");
 }
 
 // SPEC H2
-fn root_without_the_flag_is_told_of_it(place: &Place) {
+fn doctor_tells_root_about_the_flag(place: &Place) {
     let (found, _) = doctor(&mut marked(place, &[]));
     is_missing(&found, "caller", "refusing to run as root");
     assert!(finding(&found, "caller")["remedy"].as_str().unwrap().contains("--allow-root"));
 }
 
 // SPEC H2
-fn root_in_a_container_is_told_that_it_may(place: &Place) {
+fn doctor_tells_root_in_a_container_that_root_is_allowed(place: &Place) {
     let (found, code) = doctor(&mut marked(place, &["/.dockerenv"]));
     let caller = finding(&found, "caller");
     assert_eq!((code, &caller["status"]), (Some(0), &Value::from("ok")), "{found:#}");

@@ -18,7 +18,7 @@ everywhere!(
     no_process_environment_shows_an_unset_variable,
     a_value_of_the_policy_is_in_no_command_line,
     the_runtime_directory_is_the_private_one,
-    without_inheriting_little_is_left_and_tools_run,
+    without_inherit_few_variables_pass_and_tools_run,
     the_command_is_looked_up_in_the_path_that_it_gets,
     the_printed_script_gives_the_environment_of_a_run,
     the_json_form_gives_the_environment_of_a_run_and_of_the_model,
@@ -221,7 +221,7 @@ fn the_runtime_directory_is_the_private_one(place: &Place) {
 }
 
 // SPEC E5
-fn without_inheriting_little_is_left_and_tools_run(place: &Place) {
+fn without_inherit_few_variables_pass_and_tools_run(place: &Place) {
     env_policy(place, "inherit = false\npass = ['GIT_*']\nset = { OWN = 'x' }");
     let command = || {
         let mut command = sandbox(place);

@@ -18,7 +18,7 @@ everywhere!(
     a_folder_that_was_swapped_is_noticed,
     a_file_removed_during_setup_makes_the_start_repeat,
     the_guard_closes_paths_that_bwrap_left_writable,
-    without_supervision_the_second_stage_speaks_as_it_is_told,
+    without_supervision_the_guard_obeys_the_message_format,
     a_library_of_the_guard_that_the_policy_hides_is_an_error,
     the_kernels_settings_cannot_be_changed,
     system_calls_that_bypass_mounts_are_refused,
@@ -161,7 +161,7 @@ fn the_guard_closes_paths_that_bwrap_left_writable(place: &Place) {
     assert!(attempt(&["--no-guard"]));
 }
 
-fn without_supervision_the_second_stage_speaks_as_it_is_told(place: &Place) {
+fn without_supervision_the_guard_obeys_the_message_format(place: &Place) {
     policy(place, "");
     write_program(&place.project().join("tool"), "#!/no/such/interpreter\n");
     place.give_away();

@@ -1,4 +1,4 @@
-//! A private home, and a root directory of the sandbox's own (SPEC section 25).
+//! A private home, and a minimal base (SPEC section 25).
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,18 +13,18 @@ everywhere!(
     files_written_in_a_private_home_are_gone_after_the_run,
     a_users_own_rules_show_paths_in_a_private_home,
     programs_of_the_home_on_path_run_in_a_private_home,
-    links_lead_to_what_shows_in_a_private_home,
-    a_minimal_base_has_the_folders_of_programs_and_what_rules_name,
+    links_lead_to_visible_paths_in_a_private_home,
+    a_minimal_base_shows_folders_of_programs_and_named_paths,
     verify_agrees_with_a_private_home_and_a_minimal_base,
 );
 for_both!(
     private_files_work_in_a_private_home,
     folders_stay_in_their_place_in_a_minimal_base,
     git_works_in_a_minimal_base,
-    commands_behind_links_run_in_places_of_the_sandboxs_own,
+    commands_behind_links_run_in_private_places,
     a_home_that_is_a_link_is_private,
     a_home_that_is_the_project_is_refused,
-    the_library_of_a_program_of_the_home_shows,
+    the_library_of_a_program_of_the_home_is_visible,
 );
 
 const PRIVATE: &[&str] = &["--home=private"];
@@ -84,7 +84,7 @@ fn programs_of_the_home_on_path_run_in_a_private_home(place: &Place) {
 }
 
 // SPEC O3
-fn the_library_of_a_program_of_the_home_shows(place: &Place) {
+fn the_library_of_a_program_of_the_home_is_visible(place: &Place) {
     place.write("home/.nvm/lib/text", "ran\n");
     place.write("home/sdk-of-mine/lib/text", "by a variable\n");
     let script = "cat ~/.nvm/lib/text ~/sdk-of-mine/lib/text";
@@ -94,7 +94,7 @@ fn the_library_of_a_program_of_the_home_shows(place: &Place) {
 }
 
 // SPEC O4
-fn links_lead_to_what_shows_in_a_private_home(place: &Place) {
+fn links_lead_to_visible_paths_in_a_private_home(place: &Place) {
     place.write("home/dotfiles/claude/history", "x");
     place.write("home/dotfiles/gitconfig", "[user]\n");
     place.write("home/dotfiles/other", "x");
@@ -121,7 +121,7 @@ fn private_files_work_in_a_private_home(place: &Place) {
 }
 
 // SPEC O5
-fn a_minimal_base_has_the_folders_of_programs_and_what_rules_name(place: &Place) {
+fn a_minimal_base_shows_folders_of_programs_and_named_paths(place: &Place) {
     place.write("elsewhere/a", "x");
     place.write("named/a", "x");
     place.write("home/.bashrc", "x");
@@ -169,7 +169,7 @@ fn git_works_in_a_minimal_base(place: &Place) {
 
 /// `/bin` is a link on most systems, and `~/bin` often leads to a folder of dotfiles.
 // SPEC O4
-fn commands_behind_links_run_in_places_of_the_sandboxs_own(place: &Place) {
+fn commands_behind_links_run_in_private_places(place: &Place) {
     place.write("home/dotfiles/bin/tool", "");
     write_program(&place.home().join("dotfiles/bin/tool"), "#!/bin/sh\necho ran\n");
     symlink("dotfiles/bin", place.home().join("bin")).unwrap();

@@ -7,8 +7,8 @@ use crate::sandbox::{failed, sandbox, succeeded, write};
 use crate::support::{Place, stdout, write_program};
 
 for_both!(
-    the_hosts_identity_passes_where_the_settings_of_git_do_not_show,
-    settings_that_show_need_no_variables,
+    the_hosts_identity_passes_if_the_settings_of_git_are_hidden,
+    visible_settings_need_no_variables,
     an_identity_of_the_policy_is_set_everywhere,
     an_unusable_value_sets_nothing,
     settings_in_variables_of_the_caller_count,
@@ -58,7 +58,7 @@ fn settings_in_variables_of_the_caller_count(place: &Place) {
 const ADA: &str = "Ada\nada@work.example\nAda\nada@work.example\n";
 
 // SPEC U1
-fn the_hosts_identity_passes_where_the_settings_of_git_do_not_show(place: &Place) {
+fn the_hosts_identity_passes_if_the_settings_of_git_are_hidden(place: &Place) {
     prepare(place);
     for flags in [&["--home=private"] as &[&str], &["--base=minimal"], &["--exclude=~/.gitconfig"]] {
         assert_eq!(variables(&mut sandbox(place), flags), ADA, "{flags:?}");
@@ -69,7 +69,7 @@ fn the_hosts_identity_passes_where_the_settings_of_git_do_not_show(place: &Place
 }
 
 // SPEC U1, U2
-fn settings_that_show_need_no_variables(place: &Place) {
+fn visible_settings_need_no_variables(place: &Place) {
     prepare(place);
     assert_eq!(variables(&mut sandbox(place), &[]), "");
     let all = ["--home=private", "--ro=~/.gitconfig", "--ro=~/work.inc"];
@@ -179,7 +179,7 @@ fn no_value_of_an_identity_is_in_the_arguments(place: &Place) {
 
 // SPEC U5
 #[test]
-fn an_identity_that_is_none_is_refused_with_its_place() {
+fn an_invalid_identity_is_refused_with_its_place() {
     let place = Place::in_tmp();
     write(&place, ".agent-sandbox.toml", "[git]\nidentity = { name = 'A' }\n");
     failed(&sandbox(&place).args(["--", "true"]).output().unwrap(), 125, "`identity` has no `email`");

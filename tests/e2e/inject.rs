@@ -16,7 +16,7 @@ everywhere!(
     the_example_gives_the_application_its_own_settings,
     a_folder_is_merged_and_its_other_entries_stay,
     injected_files_are_gone_after_the_run,
-    a_killed_run_leaves_nothing_for_long,
+    the_next_run_removes_the_files_of_a_killed_run,
     two_runs_read_different_files_at_one_target,
     verify_and_the_model_know_injections,
     injections_are_the_same_without_the_guard,
@@ -26,7 +26,7 @@ for_both!(
     git_on_the_host_and_inside_ignores_injected_files,
     a_fifo_is_refused_and_not_waited_for,
     a_large_file_is_not_copied,
-    a_source_that_the_host_replaces_stays_what_it_was,
+    the_command_keeps_the_old_file_if_the_host_replaces_a_source,
     a_missing_target_is_refused_if_no_placeholder_can_be_created,
     a_harness_shows_the_instructions_where_the_agent_looks,
     a_file_beside_an_injected_one_is_reported,
@@ -34,7 +34,7 @@ for_both!(
     a_closed_source_is_refused,
     a_file_and_a_folder_at_one_target_are_refused,
     a_submodule_has_its_own_index,
-    a_link_that_shows_the_skills_already_is_no_problem,
+    a_link_that_shows_the_skills_already_causes_no_warning,
     a_placeholder_of_another_run_is_no_project,
 );
 
@@ -86,7 +86,7 @@ fn the_example_gives_the_application_its_own_settings(place: &Place) {
     assert_eq!(shell(place, "! echo x >>.env && ! rm .env && ! mv .env x && cat .env 2>&1"), "KEY=test\n");
     assert_eq!(fs::read_to_string(place.project().join(".env")).unwrap(), "KEY=secret\n");
     let inside = shell(place, "/run/agent-sandbox/guard explain .env");
-    assert!(inside.starts_with(".env: injected (another content can be read, and not the host's)\n"), "{inside}");
+    assert!(inside.starts_with(".env: injected (injected content can be read, but not the host's file)\n"), "{inside}");
     let explained = succeeded(place.agent_sandbox().args(["explain", ".env"]).output().unwrap());
     assert!(explained.contains("injected .env → "), "{explained}");
     assert!(explained.contains("[.agent-sandbox.toml:"), "{explained}");
@@ -119,7 +119,7 @@ fn injected_files_are_gone_after_the_run(place: &Place) {
 }
 
 // SPEC J5
-fn a_killed_run_leaves_nothing_for_long(place: &Place) {
+fn the_next_run_removes_the_files_of_a_killed_run(place: &Place) {
     policy(place, "[[inject]]\ntext = 'now'\nto = 'a/c.md'\n");
     let before = names(place);
     let waiting = Waiting::start(place);
@@ -195,7 +195,7 @@ fn an_injection_outside_of_the_project_needs_consent(place: &Place) {
     write(place, ".agent-sandbox.toml", "[[inject]]\ntext = 'mine'\nto = '~/.claude/CLAUDE.md'\n");
     let output = run(place, &["--", "true"]);
     failed(&output, 125, "error[untrusted-policy]");
-    assert!(stderr(&output).contains(".claude/CLAUDE.md`: the command reads another content there, which is injected"));
+    assert!(stderr(&output).contains(".claude/CLAUDE.md`: the command reads injected content there"));
     place.trust();
     assert_eq!(shell(place, "cat ~/.claude/CLAUDE.md"), "mine");
     // An injection in the project needs no consent.
@@ -260,7 +260,7 @@ fn a_file_and_a_folder_at_one_target_are_refused(place: &Place) {
 }
 
 // SPEC J9
-fn a_link_that_shows_the_skills_already_is_no_problem(place: &Place) {
+fn a_link_that_shows_the_skills_already_causes_no_warning(place: &Place) {
     write(place, ".agents/skills/a/SKILL.md", "a");
     write(place, ".claude/x", "");
     outside(place, &place.project(), "ln -s ../.agents/skills .claude/skills");
@@ -315,7 +315,7 @@ fn a_large_file_is_not_copied(place: &Place) {
 
 /// A mount of a file stays on its inode, so the command does not see a rename on the host.
 // SPEC J8
-fn a_source_that_the_host_replaces_stays_what_it_was(place: &Place) {
+fn the_command_keeps_the_old_file_if_the_host_replaces_a_source(place: &Place) {
     policy(place, "");
     write(place, "source", "before");
     let mut command = sandbox(place);

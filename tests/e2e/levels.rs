@@ -51,7 +51,7 @@ rename-folder    .     EROFS     EBUSY   EROFS      EBUSY   EBUSY   EROFS    EBU
 ";
 
 everywhere!(
-    a_folder_of_the_project_is_as_without_a_sandbox,
+    a_folder_of_the_project_works_as_without_a_sandbox,
     rw_inside_ro_is_writable,
     rw_inside_exclude_is_writable,
     rw_in_the_home_is_writable,
@@ -66,7 +66,7 @@ everywhere!(
     excluded_files_in_a_writable_folder_can_be_neither_read_nor_changed,
 );
 
-fn a_folder_of_the_project_is_as_without_a_sandbox(place: &Place) {
+fn a_folder_of_the_project_works_as_without_a_sandbox(place: &Place) {
     changes(place, "open", "open", "");
 }
 

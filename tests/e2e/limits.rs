@@ -11,13 +11,13 @@ use crate::guard::with_bwrap;
 use crate::sandbox::{assert_fits, failed, policy, python, run, sandbox, shell_with, succeeded, write};
 use crate::support::{Place, binary, stderr, stdout};
 
-everywhere!(a_full_tmp_is_reported_with_the_remedy, the_size_of_tmp_is_what_the_policy_says);
+everywhere!(a_full_tmp_is_reported_with_the_remedy, tmp_has_the_size_of_the_policy);
 
 for_both!(
-    a_command_that_takes_too_long_is_asked_and_the_exit_code_is_124,
+    a_command_beyond_its_time_gets_sigterm_and_exit_code_124,
     a_command_that_takes_too_long_may_clean_up,
     a_time_limit_holds_without_a_guard,
-    a_command_that_is_in_time_ends_as_it_ends,
+    a_command_within_its_time_keeps_its_exit_code,
     a_command_that_stops_itself_with_its_supervisor_is_ended_in_time,
     more_processes_than_allowed_cannot_be_made,
     a_file_does_not_grow_beyond_its_limit,
@@ -32,7 +32,7 @@ for_both!(
     limits_are_explained_outside_and_inside,
     limits_are_verified,
     the_example_runs,
-    the_doctor_says_which_limits_are_held_here,
+    doctor_lists_the_limits_that_this_machine_enforces,
 );
 
 /// The warning about a limit of time or output.
@@ -45,7 +45,7 @@ fn reached(limit: &str, kind: &str) -> String {
 }
 
 // SPEC Z3
-fn a_command_that_takes_too_long_is_asked_and_the_exit_code_is_124(place: &Place) {
+fn a_command_beyond_its_time_gets_sigterm_and_exit_code_124(place: &Place) {
     policy(place, "[limits]\ntime = '500ms'\n");
     let output = run(place, &["--", "sleep", "1000"]);
     assert_eq!((output.status.code(), stderr(&output)), (Some(124), reached("time=500ms", "time")));
@@ -66,7 +66,7 @@ fn a_time_limit_holds_without_a_guard(place: &Place) {
     assert_eq!(output.status.code(), Some(124), "{}", stderr(&output));
 }
 
-fn a_command_that_is_in_time_ends_as_it_ends(place: &Place) {
+fn a_command_within_its_time_keeps_its_exit_code(place: &Place) {
     policy(place, "");
     let output = run(place, &["--limit", "time=1h", "--", "sh", "-c", "exit 7"]);
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(7), ""));
@@ -283,7 +283,7 @@ fn size_of_tmp(place: &Place, flags: &[&str]) -> u64 {
 }
 
 // SPEC Z6
-fn the_size_of_tmp_is_what_the_policy_says(place: &Place) {
+fn tmp_has_the_size_of_the_policy(place: &Place) {
     policy(place, "");
     let memory = fs::read_to_string("/proc/meminfo").unwrap();
     let total = memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")).unwrap();
@@ -407,7 +407,7 @@ fn limits_are_verified(place: &Place) {
 }
 
 // SPEC Z9
-fn the_doctor_says_which_limits_are_held_here(place: &Place) {
+fn doctor_lists_the_limits_that_this_machine_enforces(place: &Place) {
     policy(place, "");
     write(place, "file", "");
     let mut command = sandbox(place);

@@ -9,7 +9,7 @@ use crate::situations;
 use crate::support::{Place, USER, binary, stderr};
 
 everywhere!(
-    mounts_of_the_host_are_as_open_as_what_they_lie_in,
+    mounts_of_the_host_have_the_access_of_their_folder,
     a_project_on_a_read_only_file_system_starts,
     an_excluded_folder_of_mode_000_is_hidden,
     re_opened_paths_may_outnumber_file_descriptors,
@@ -18,13 +18,13 @@ everywhere!(
 );
 
 for_root!(
-    a_socket_where_root_may_not_go_without_capabilities_is_no_trouble,
+    a_socket_that_root_inside_cannot_reach_stops_no_start,
     a_socket_in_a_closed_folder_of_our_own_is_not_left_open,
 );
 
 /// The socket is in a folder of another user with mode 0700. Outside, root sees it. Inside, no
 /// process does.
-fn a_socket_where_root_may_not_go_without_capabilities_is_no_trouble(place: &Place) {
+fn a_socket_that_root_inside_cannot_reach_stops_no_start(place: &Place) {
     policy(place, "");
     let closed = place.home().join("of-another-user");
     fs::create_dir(&closed).unwrap();
@@ -90,7 +90,7 @@ fn a_link_into_a_closed_folder_of_another_user_hides_nothing() {
 
 /// The test makes its own host in a mount namespace.
 // SPEC C1
-fn mounts_of_the_host_are_as_open_as_what_they_lie_in(place: &Place) {
+fn mounts_of_the_host_have_the_access_of_their_folder(place: &Place) {
     const HOST: &str = r#"
         set -e
         binary=$1

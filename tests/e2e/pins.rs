@@ -12,7 +12,7 @@ use crate::support::Place;
 everywhere!(
     a_hook_cannot_be_planted_by_building_git_anew,
     a_submodules_hook_cannot_be_planted_by_building_it_anew,
-    work_goes_on_around_what_stays,
+    files_can_be_moved_across_pinned_folders,
     a_project_in_a_writable_parent_stays_where_it_is,
     a_hidden_file_stays_hidden_in_the_next_run,
     folders_of_named_paths_in_a_re_opened_folder_cannot_be_moved,
@@ -73,7 +73,7 @@ fn a_submodules_hook_cannot_be_planted_by_building_it_anew(place: &Place) {
 }
 
 // SPEC B12
-fn work_goes_on_around_what_stays(place: &Place) {
+fn files_can_be_moved_across_pinned_folders(place: &Place) {
     policy(place, "ro = [\"app/conf/keep.toml\"]\nexclude = [\"**/.env\"]\n");
     for file in ["app/conf/keep.toml", "app/conf/free", "app/src/main", "app/web/page"] {
         write(place, file, file);

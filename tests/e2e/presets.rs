@@ -147,7 +147,7 @@ fn explain_names_a_presets_rule_that_only_tightens() {
         let text = explain(&[]);
         assert!(text.starts_with("~/.bashrc: exclude "), "{text}");
         let of_preset: Vec<&str> = text.lines().filter(|line| line.contains("ro ~/.bashrc")).collect();
-        assert!(matches!(of_preset[..], [line] if line.ends_with("a preset's `ro` only tightens")), "{text}");
+        assert!(matches!(of_preset[..], [line] if line.ends_with("a preset's `ro` can only restrict")), "{text}");
         let answer: Value = serde_json::from_str(&explain(&["--json"])).unwrap();
         assert_fits("explain", &answer);
         let losers = answer["paths"][0]["losers"].as_array().unwrap();

@@ -17,9 +17,9 @@ for_both!(
     changes_of_the_host_and_of_the_command_both_survive,
     a_file_that_the_host_replaces_meanwhile_loses_no_change,
     settings_of_agents_stay_and_a_few_keys_reach_the_host,
-    in_a_new_home_the_keys_make_the_file,
+    in_a_new_home_listed_keys_create_the_file,
     codex_starts_no_server_unless_the_user_wants_it,
-    a_key_in_which_a_program_counts_is_not_reported,
+    a_counter_of_a_program_is_not_reported,
     trust_in_a_planted_project_stays_inside,
     without_the_guard_a_private_file_is_read_only_with_a_warning,
     a_symlink_in_its_place_is_read_only_and_lint_says_so,
@@ -27,7 +27,7 @@ for_both!(
     a_program_that_replaces_the_file_itself_is_led_to_the_copy,
     the_links_that_the_supervisor_copies_cannot_be_changed,
     every_key_that_stays_is_reported,
-    without_a_state_folder_it_is_read_only_with_a_warning,
+    without_a_state_folder_a_private_file_is_read_only_with_a_warning,
     a_file_that_is_too_large_is_read_only_with_a_warning,
     a_killed_run_loses_nothing,
     the_git_folder_of_the_host_stays_unchanged,
@@ -37,7 +37,7 @@ for_both!(
     a_forgotten_copy_takes_everything_beside_it_along,
     closed_folders_beside_a_copy_are_forgotten,
     a_private_file_in_use_by_another_project_is_kept_and_reported,
-    the_mode_stays_and_a_key_that_the_host_changed_is_the_hosts,
+    the_mode_stays_and_so_does_a_key_that_the_host_changed,
     a_group_that_cannot_be_kept_loses_its_rights,
     extended_attributes_and_acls_stay,
     a_file_whose_attributes_cannot_be_kept_is_left_alone,
@@ -210,7 +210,7 @@ END
 /// The lines that agent-sandbox adds to the copy of Codex's settings.
 const NO_DAEMON: &str = "[features]\ndaemon_auto_start = false\n";
 
-fn in_a_new_home_the_keys_make_the_file(place: &Place) {
+fn in_a_new_home_listed_keys_create_the_file(place: &Place) {
     fs::create_dir_all(place.home().join(".codex")).unwrap();
     place.give_away();
     let file = place.home().join(".codex/config.toml");
@@ -245,7 +245,7 @@ fn codex_starts_no_server_unless_the_user_wants_it(place: &Place) {
 }
 
 // SPEC Q5
-fn a_key_in_which_a_program_counts_is_not_reported(place: &Place) {
+fn a_counter_of_a_program_is_not_reported(place: &Place) {
     place.write("home/.codex/config.toml", "model = \"m\"\n");
     let count = |number: u32| {
         let script = format!(
@@ -319,7 +319,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 "#;
 
 // SPEC Q9
-fn where_the_kernel_refuses_the_link_it_is_read_only_with_a_warning(place: &Place) {
+fn a_private_file_is_read_only_with_a_warning_if_the_kernel_refuses_the_link(place: &Place) {
     repository(place);
     let before = config(place);
     let product = crate::sandbox::sandbox(place);
@@ -372,7 +372,7 @@ fn a_program_that_replaces_the_file_itself_is_led_to_the_copy(place: &Place) {
 }
 
 // SPEC Q9
-fn without_a_state_folder_it_is_read_only_with_a_warning(place: &Place) {
+fn without_a_state_folder_a_private_file_is_read_only_with_a_warning(place: &Place) {
     repository(place);
     let before = config(place);
     place.write("home/.local/state/agent-sandbox/private", "no folder");
@@ -571,7 +571,7 @@ fn a_private_file_in_use_by_another_project_is_kept_and_reported(place: &Place) 
 }
 
 // SPEC Q4
-fn the_mode_stays_and_a_key_that_the_host_changed_is_the_hosts(place: &Place) {
+fn the_mode_stays_and_so_does_a_key_that_the_host_changed(place: &Place) {
     repository(place);
     let file = place.project().join(".git/config");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();

@@ -19,7 +19,7 @@ everywhere!(
     killing_the_launcher_ends_the_command,
     the_end_of_the_caller_ends_the_command_without_supervision,
     nothing_outlives_the_command,
-    the_printed_forms_do_what_a_run_does,
+    the_printed_forms_have_the_effects_of_a_run,
 );
 
 // SPEC S1
@@ -150,7 +150,7 @@ pub fn assert_ended(mut output: BufReader<ChildStdout>) {
     assert_eq!(receiver.recv_timeout(Duration::from_secs(120)), Ok(true), "a process inside still runs");
 }
 
-fn the_printed_forms_do_what_a_run_does(place: &Place) {
+fn the_printed_forms_have_the_effects_of_a_run(place: &Place) {
     write(place, "it's\n/[odd]", "host");
     write(place, "hidden/open/file", "host");
     policy(

@@ -15,11 +15,11 @@ use crate::support::{Place, abs, model_of_printed, stderr};
 /// The number of policies for each situation.
 pub const POLICIES: u64 = 60;
 
-everywhere!(the_model_says_what_a_process_inside_finds);
-for_both!(the_model_knows_homes_and_bases_of_the_sandboxs_own);
+everywhere!(the_model_agrees_with_a_process_inside);
+for_both!(the_model_agrees_about_private_homes_and_minimal_bases);
 
 // SPEC C1, C9
-fn the_model_says_what_a_process_inside_finds(place: &Place) {
+fn the_model_agrees_with_a_process_inside(place: &Place) {
     let mut met = BTreeSet::new();
     for seed in 0..POLICIES {
         let case = Case::generate(&mut Generator(seed));
@@ -33,9 +33,9 @@ fn the_model_says_what_a_process_inside_finds(place: &Place) {
     assert_eq!(met, BTreeSet::from(all), "the policies do not cover all kinds of view");
 }
 
-/// Compares model and kernel with a private home, and with a root directory of the sandbox's own.
+/// Compares model and kernel with a private home, and with a minimal base.
 // SPEC O2
-fn the_model_knows_homes_and_bases_of_the_sandboxs_own(place: &Place) {
+fn the_model_agrees_about_private_homes_and_minimal_bases(place: &Place) {
     for seed in 0..POLICIES / 4 {
         let case = Case::generate(&mut Generator(seed));
         for entry in fs::read_dir(place.path()).unwrap() {

@@ -13,12 +13,12 @@ use crate::sandbox::{failed, policy, python, run, sandbox, shell, succeeded, wri
 use crate::support::{Place, binary, stderr, write_program};
 
 for_both!(
-    how_the_command_ended_is_how_we_end,
+    the_supervisor_ends_as_the_command_ended,
     a_signal_sent_to_us_reaches_the_handler_once,
     a_signal_sent_to_us_kills_as_without_us,
     a_signal_that_comes_too_late_changes_nothing,
     signals_ignored_or_blocked_by_the_caller_stay_so,
-    a_handler_counts_although_the_caller_ignores,
+    a_handler_works_although_the_caller_ignores_the_signal,
     a_time_limit_reaches_the_handler,
     an_alarm_set_before_reaches_the_command,
     killing_the_supervisor_ends_the_command,
@@ -30,7 +30,7 @@ for_both!(
     a_reader_that_goes_away_ends_the_command,
     the_end_of_input_passes_through,
     no_process_is_left_after_the_run,
-    a_caller_outside_our_namespace_of_processes_is_no_trouble,
+    a_caller_outside_our_pid_namespace_can_start_a_run,
     without_supervision_the_caller_gets_the_exit_code_of_bwrap,
 );
 
@@ -66,7 +66,7 @@ scenes!(
     // SPEC S7
     the_terminal_comes_back_from_a_shell_inside,
     // SPEC S9
-    a_background_job_is_one,
+    a_background_job_stays_in_the_background,
     // SPEC S7
     the_end_of_the_terminal_reaches_the_command,
 );
@@ -128,7 +128,7 @@ fn signalled(command: &mut Command, signal: Signal) -> ExitStatus {
 }
 
 // SPEC S10
-fn how_the_command_ended_is_how_we_end(place: &Place) {
+fn the_supervisor_ends_as_the_command_ended(place: &Place) {
     policy(place, "");
     for (script, code) in [("exit 0", 0), ("exit 3", 3), ("exit 125", 125), ("exit 255", 255)] {
         let output = run(place, &["--", "sh", "-c", script]);
@@ -247,7 +247,7 @@ fn signals_ignored_or_blocked_by_the_caller_stay_so(place: &Place) {
 /// A shell without job control starts background commands with SIGINT ignored. A server that sets
 /// a handler still gets the signal.
 // SPEC S8
-fn a_handler_counts_although_the_caller_ignores(place: &Place) {
+fn a_handler_works_although_the_caller_ignores_the_signal(place: &Place) {
     policy(place, "");
     let mut caller = place.command("sh");
     caller.args(["-c", "trap '' INT; exec \"$@\"", "sh"]).arg(binary()).arg("--allow-root");
@@ -412,7 +412,7 @@ for script in ('true', '(setsid sleep 60 &); echo x', 'kill -9 $$'):
 
 /// Under `docker exec` and in many CI systems, the session and the process group of agent-sandbox
 /// are outside of its PID namespace, and read as 0.
-fn a_caller_outside_our_namespace_of_processes_is_no_trouble(place: &Place) {
+fn a_caller_outside_our_pid_namespace_can_start_a_run(place: &Place) {
     policy(place, "");
     let mut caller = place.command("unshare");
     caller.args(["--user", "--map-current-user", "--pid", "--fork", "--mount-proc", "sh", "-c"]);

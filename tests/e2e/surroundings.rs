@@ -20,7 +20,7 @@ everywhere!(
     a_missing_directory_is_created_on_request,
     a_device_can_be_granted,
     an_excluded_socket_or_fifo_cannot_be_used,
-    a_mask_swallows_no_writes,
+    a_write_to_a_mask_fails,
 );
 
 fn tmp_is_private(place: &Place) {
@@ -133,7 +133,7 @@ fn the_command_finds_out_which_rules_govern_it(place: &Place) {
             project.display()
         ),
         format!(": hidden (can be neither read nor changed)\n  path    {}/.ssh/id_ed25519\n", home.display()),
-        "/tmp/x: own (the sandbox's own: nothing of the host is in it)\n".to_owned(),
+        "/tmp/x: own (private to the sandbox: no file of the host is in it)\n".to_owned(),
         "/: read-only (can be read)\n".to_owned(),
         "GITHUB_TOKEN: not passed (the caller has it)\n  rule    @secrets\n  \
          open    outside, for the next run: `pass = [\"GITHUB_TOKEN\"]` in `[env]`\n"
@@ -233,7 +233,7 @@ for name in ('pipe', 'hidden-pipe'):
 }
 
 // SPEC B3
-fn a_mask_swallows_no_writes(place: &Place) {
+fn a_write_to_a_mask_fails(place: &Place) {
     write(place, "hidden/file", "host");
     write(place, "hidden/open/file", "host");
     write(place, "closed/file", "host");

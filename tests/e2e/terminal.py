@@ -355,7 +355,7 @@ def the_terminal_comes_back_from_a_shell_inside():
     assert terminal.status() == 0
 
 
-def a_background_job_is_one():
+def a_background_job_stays_in_the_background():
     shell = Shell()
     assert "done" in shell.says(sh("echo done") + " & wait; echo $?")
     shell.says("stty tostop")

@@ -19,7 +19,7 @@ everywhere!(
     consent_cannot_be_planted_where_there_is_none_yet,
     a_damaged_or_replaced_trust_record_is_no_consent,
     trust_asks_on_a_terminal,
-    trust_is_not_given_inside,
+    trust_is_refused_inside,
     trust_is_neither_listed_nor_revoked_inside,
 );
 for_both!(the_users_identity_over_none_needs_consent);
@@ -264,7 +264,7 @@ fn trust_asks_on_a_terminal(place: &Place) {
 }
 
 // SPEC T5
-fn trust_is_not_given_inside(place: &Place) {
+fn trust_is_refused_inside(place: &Place) {
     with_data(place);
     let binary = crate::support::binary();
     let script = format!("printf '%s' \"{WIDENS}\" >{FILE}; '{}' trust", binary.display());

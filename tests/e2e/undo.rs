@@ -24,7 +24,7 @@ everywhere!(
     the_state_folder_cannot_be_written_inside,
     git_does_not_see_placeholders,
     git_works_beside_its_placeholders,
-    git_passes_by_what_is_covered,
+    git_skips_covered_files,
     a_head_that_the_command_broke_is_put_back,
     files_created_by_the_command_are_reported_once,
     changed_commands_in_mixed_state_are_reported,
@@ -257,7 +257,7 @@ fn host_changes_at_a_placeholder_are_kept_and_reported(place: &Place) {
     place.give_away();
     let said = stderr(&waiting.end(""));
     for (name, why) in [("hooks", "something else"), ("token", "its content"), ("keys", "it is not empty")] {
-        let left = "where a placeholder stood during a run, is left as it is";
+        let left = "where a placeholder was during a run, is left as it is";
         assert!(said.contains(&format!("{}`, {left}: {why}", at(name).display())), "{said}");
     }
     assert_eq!(project(place), ["hooks", "keys", "token"]);
@@ -355,7 +355,7 @@ fn git_does_not_see_placeholders(place: &Place) {
 
 /// git does not stage a protected untracked file, and does not fail because of it.
 // SPEC M5
-fn git_passes_by_what_is_covered(place: &Place) {
+fn git_skips_covered_files(place: &Place) {
     const SCRIPT: &str = "
         git add -A && git diff --cached --name-only && git reset -q
         echo x >junk && echo y >>file && git stash -u -q && test ! -e junk && git stash pop -q && test -e junk

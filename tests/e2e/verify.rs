@@ -25,7 +25,7 @@ everywhere!(
     verifying_leaves_nothing_behind,
     verifying_a_new_home_leaves_nothing_behind,
     an_empty_folder_that_cannot_be_listed_stays,
-    a_verification_that_is_killed_leaves_nothing_that_is_not_swept,
+    a_killed_verification_leaves_nothing_after_a_sweep,
 );
 
 for_both!(
@@ -33,7 +33,7 @@ for_both!(
     namespaces_and_variables_are_as_the_policy_says,
     a_policy_that_does_not_run_is_not_verified,
     rules_without_a_mount_are_tested,
-    without_a_second_stage_bwrap_alone_is_verified,
+    without_the_guard_bwrap_alone_is_verified,
 );
 
 /// The answer to `verify --json` after `flags`, and the exit code.
@@ -313,7 +313,7 @@ fn without_state(place: &Place) -> Vec<String> {
 }
 
 // SPEC V6
-fn a_verification_that_is_killed_leaves_nothing_that_is_not_swept(place: &Place) {
+fn a_killed_verification_leaves_nothing_after_a_sweep(place: &Place) {
     project(place);
     fs::create_dir(place.home().join(".local")).unwrap();
     place.give_away();
@@ -410,7 +410,7 @@ fn rules_without_a_mount_are_tested(place: &Place) {
     }
 }
 
-fn without_a_second_stage_bwrap_alone_is_verified(place: &Place) {
+fn without_the_guard_bwrap_alone_is_verified(place: &Place) {
     project(place);
     let before = listing(&place.project());
     let output = with_bwrap(place, NO_NAMESPACES, &["verify", "--json"]);

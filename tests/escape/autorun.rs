@@ -6,9 +6,9 @@ use std::os::unix::fs::symlink;
 use crate::outcome::Verdict;
 use crate::scene::{BASE_ONLY, DEFAULTS, ORIGINAL, Scene};
 
-for_everybody!("autorun-preset": changing_what_the_project_runs_by_itself, changing_what_an_open_home_runs_by_itself);
-for_everybody!("the presets of caches and agents": changing_what_is_run_from_caches_and_agents);
-for_everybody!("links-in-folders": changing_what_links_in_folders_lead_to);
+for_everybody!("autorun-preset": changing_files_of_the_project_that_run_by_themselves, changing_files_of_an_open_home_that_run_by_themselves);
+for_everybody!("the presets of caches and agents": changing_programs_in_caches_and_in_folders_of_agents);
+for_everybody!("links-in-folders": changing_the_targets_of_links_in_folders);
 for_everybody!("placeholders": making_folders_that_are_obeyed);
 for_everybody!("reports": making_files_that_tools_obey_without_a_report);
 
@@ -72,7 +72,7 @@ fn change(scene: &Scene, paths: Vec<std::path::PathBuf>) -> Verdict {
 }
 
 // SPEC A13
-fn changing_what_the_project_runs_by_itself(scene: &Scene) -> Verdict {
+fn changing_files_of_the_project_that_run_by_themselves(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     for path in PROJECT {
         scene.write(path, ORIGINAL);
@@ -80,7 +80,7 @@ fn changing_what_the_project_runs_by_itself(scene: &Scene) -> Verdict {
     change(scene, PROJECT.iter().map(|path| scene.project().join(path)).collect())
 }
 
-fn changing_what_an_open_home_runs_by_itself(scene: &Scene) -> Verdict {
+fn changing_files_of_an_open_home_that_run_by_themselves(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "rw = ['~']");
     for path in HOME {
         scene.write_home(path, ORIGINAL);
@@ -103,7 +103,7 @@ const LINKS: &[(&str, &str)] = &[
 ];
 
 // SPEC P19, A13
-fn changing_what_links_in_folders_lead_to(scene: &Scene) -> Verdict {
+fn changing_the_targets_of_links_in_folders(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let mut targets = Vec::new();
     for (link, target) in LINKS {
@@ -122,7 +122,7 @@ fn changing_what_links_in_folders_lead_to(scene: &Scene) -> Verdict {
 }
 
 // SPEC A13
-fn changing_what_is_run_from_caches_and_agents(scene: &Scene) -> Verdict {
+fn changing_programs_in_caches_and_in_folders_of_agents(scene: &Scene) -> Verdict {
     if scene.is_control() {
         scene.policy(
             BASE_ONLY,
@@ -153,7 +153,7 @@ fn making_folders_that_are_obeyed(scene: &Scene) -> Verdict {
     Verdict::broken_if(!by_default.is_empty() || !strict.is_empty(), format!("made: {by_default:?} {strict:?}"))
 }
 
-/// Those of the paths that a command could create.
+/// The paths of `paths` that a command could create.
 fn making<'p>(scene: &Scene, flags: &[&str], paths: &[&'p str]) -> Vec<&'p str> {
     scene.attack_with(flags, "write.py", paths).completed();
     let made: Vec<_> = paths.iter().copied().filter(|path| scene.bytes(path).is_some()).collect();

@@ -43,9 +43,9 @@ for_everybody!("head-restore":
 );
 for_everybody!("nested-repositories":
     // SPEC R11
-    in_a_repository_that_nothing_names_without_a_word,
+    in_a_repository_that_nothing_names_without_a_report,
     // SPEC R11
-    in_a_submodule_that_is_left_whole_without_a_word,
+    in_a_submodule_that_is_left_whole_without_a_report,
 );
 
 // Modes do not keep root from reading.
@@ -136,14 +136,14 @@ fn taking_a_submodule_apart(scene: &Scene) -> Verdict {
     Verdict::broken_if(before != after, said)
 }
 
-fn in_a_repository_that_nothing_names_without_a_word(scene: &Scene) -> Verdict {
+fn in_a_repository_that_nothing_names_without_a_report(scene: &Scene) -> Verdict {
     repository(scene);
     embedded(scene);
     let said = scene.attack("bare.sh", &["removed", "sub"]).completed().err;
     Verdict::broken_if(!said.contains("the repository `sub` has, since this run, a bare repository beside"), said)
 }
 
-fn in_a_submodule_that_is_left_whole_without_a_word(scene: &Scene) -> Verdict {
+fn in_a_submodule_that_is_left_whole_without_a_report(scene: &Scene) -> Verdict {
     with_an_embedded_repository(scene);
     let said = scene.attack("bare.sh", &["left", "sub"]).completed().err;
     Verdict::broken_if(!said.contains("/sub` looks like a bare repository"), said)

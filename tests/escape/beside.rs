@@ -17,17 +17,17 @@ for_everybody!("overlap":
 );
 
 for_everybody!("look-again":
-    moving_a_folder_while_another_sandbox_looks_for_what_is_in_it,
+    moving_a_folder_while_another_sandbox_searches_for_its_files,
     moving_a_hidden_file_away_and_back_while_a_sandbox_starts,
     ending_a_sandbox_whose_placeholder_another_one_mounts_on,
 );
 
-everywhere!("own-names,own-writes": renaming_what_another_sandbox_protects);
+everywhere!("own-names,own-writes": renaming_a_path_that_another_sandbox_protects);
 
 /// The search of the second sandbox lists both ends of the project, one after the other. The folder
 /// is always at the end that is not being listed, so the search does not find it.
 // SPEC C12
-fn moving_a_folder_while_another_sandbox_looks_for_what_is_in_it(scene: &Scene) -> Verdict {
+fn moving_a_folder_while_another_sandbox_searches_for_its_files(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "exclude = ['**/.env', { path = '.blocked', if-missing = 'block' }]");
     scene.write("a/first/box/.env", CANARY);
     scene.mkdir("z/last");
@@ -103,7 +103,7 @@ fn ending_a_sandbox_whose_placeholder_another_one_mounts_on(scene: &Scene) -> Ve
 /// One sandbox hands its project to a sandbox in another project, which has no mounts at the paths
 /// that the first one protects.
 // SPEC C13, A6
-fn renaming_what_another_sandbox_protects(scene: &Scene) -> Verdict {
+fn renaming_a_path_that_another_sandbox_protects(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "rw = ['~/shared']\nro = ['kept', { path = '.vscode/', if-missing = 'block' }]");
     scene.write("kept/file", "original");
     let shared = scene.home().join("shared");

@@ -5,10 +5,10 @@ use crate::scene::{CANARY, DEFAULTS, ORIGINAL, Scene, run, words};
 
 for_everybody!("caches-preset": making_settings_that_build_tools_obey, reaching_daemons_of_the_host);
 for_everybody!("agents-preset":
-    changing_what_agents_run,
-    making_what_agents_load,
-    changing_what_settings_of_agents_name,
-    making_what_a_resumed_session_sources,
+    changing_code_that_agents_run,
+    making_code_that_agents_load,
+    changing_programs_that_settings_of_agents_name,
+    making_files_that_a_resumed_session_sources,
 );
 for_everybody!("reports": making_a_file_that_an_agent_prefers);
 for_everybody!("caches-apart-preset": changing_another_project_through_a_store);
@@ -71,7 +71,7 @@ const CODE: &[&str] = &[
 ];
 
 // SPEC A13
-fn changing_what_agents_run(scene: &Scene) -> Verdict {
+fn changing_code_that_agents_run(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     for path in CODE {
         scene.write_home(path, ORIGINAL);
@@ -84,7 +84,7 @@ fn changing_what_agents_run(scene: &Scene) -> Verdict {
 
 /// Code that agents load by themselves, in folders that are missing before the run.
 // SPEC A13
-fn making_what_agents_load(scene: &Scene) -> Verdict {
+fn making_code_that_agents_load(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     for folder in [".claude", ".codex", ".pi/agent", ".gemini/tmp", ".cursor", ".kimi-code", ".aider"] {
         scene.write_home(format!("{folder}/history"), "");
@@ -159,7 +159,7 @@ fn making_settings_of_a_program_that_reads_git_folders(scene: &Scene) -> Verdict
     Verdict::broken_if(path.exists(), ran.out)
 }
 
-/// A command with the network reaches what listens on loopback, so the token must be out of sight.
+/// A command with the network can connect to services on loopback, so the token must be hidden.
 // SPEC A17
 fn reading_tokens_of_services_on_loopback(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
@@ -249,7 +249,7 @@ fn reading_credentials_from_the_environment(scene: &Scene) -> Verdict {
 
 /// Programs in the agents' own folders, and the settings of the host that name each.
 // SPEC P18, A13
-fn changing_what_settings_of_agents_name(scene: &Scene) -> Verdict {
+fn changing_programs_that_settings_of_agents_name(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let home = scene.home();
     let home = home.display();
@@ -297,7 +297,7 @@ fn changing_what_settings_of_agents_name(scene: &Scene) -> Verdict {
 /// `claude --resume` sources the variables and the snapshot of the session. Both folders are
 /// missing at the start.
 // SPEC P17, A13
-fn making_what_a_resumed_session_sources(scene: &Scene) -> Verdict {
+fn making_files_that_a_resumed_session_sources(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     scene.write_home(".claude/history", "");
     let made = [".claude/session-env/new/hook-0.sh", ".claude/shell-snapshots/snapshot-bash-1-a.sh"];

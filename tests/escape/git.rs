@@ -220,10 +220,10 @@ fn leading_the_pointer_of_a_linked_worktree_elsewhere(scene: &Scene) -> Verdict 
 }
 
 for_everybody!("links-in-folders":
-    changing_what_a_hook_leads_to,
-    changing_what_a_hook_leads_to_where_the_settings_say,
+    changing_the_target_of_a_hook,
+    changing_the_target_of_a_hook_that_the_settings_name,
     replacing_a_link_behind_a_hook,
-    making_what_a_hook_leads_to_without_a_report,
+    making_the_target_of_a_hook_without_a_report,
 );
 
 /// Makes a script in the project, and a link to it in a folder of hooks.
@@ -241,13 +241,13 @@ fn changing(scene: &Scene, path: &str) -> Verdict {
 }
 
 // SPEC P19, A11
-fn changing_what_a_hook_leads_to(scene: &Scene) -> Verdict {
+fn changing_the_target_of_a_hook(scene: &Scene) -> Verdict {
     with_linked_hook(scene, ".git/hooks", "../../scripts/check");
     changing(scene, "scripts/check")
 }
 
 // SPEC P19, A11
-fn changing_what_a_hook_leads_to_where_the_settings_say(scene: &Scene) -> Verdict {
+fn changing_the_target_of_a_hook_that_the_settings_name(scene: &Scene) -> Verdict {
     with_linked_hook(scene, "my-hooks", "../scripts/check");
     scene.host(&["git", "config", "core.hooksPath", "my-hooks"]);
     changing(scene, "scripts/check")
@@ -264,7 +264,7 @@ fn replacing_a_link_behind_a_hook(scene: &Scene) -> Verdict {
 }
 
 // SPEC P19, R1
-fn making_what_a_hook_leads_to_without_a_report(scene: &Scene) -> Verdict {
+fn making_the_target_of_a_hook_without_a_report(scene: &Scene) -> Verdict {
     with_linked_hook(scene, ".git/hooks", "../../scripts/missing");
     let ran = scene.attack("write.py", &["scripts/missing"]).completed();
     assert!(scene.project().join("scripts/missing").exists(), "the attack created the file");

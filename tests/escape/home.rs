@@ -10,8 +10,8 @@ everywhere!("private-home": reading_the_hosts_home);
 for_everybody!("private-home": reading_the_hosts_home_through_links);
 for_everybody!("the home of its own": planting_a_file_that_shells_obey);
 for_everybody!("link-checks": showing_a_file_of_the_home_by_a_planted_link);
-for_everybody!("minimal-base": reading_what_is_beside_the_home);
-for_everybody!("git-path": running_a_git_of_ones_own_outside);
+for_everybody!("minimal-base": reading_files_beside_the_home);
+for_everybody!("git-path": running_a_planted_git_outside);
 for_everybody!("pins": moving_git_away_in_a_minimal_base);
 
 /// Files of the home that no preset hides.
@@ -83,7 +83,7 @@ fn showing_a_file_of_the_home_by_a_planted_link(scene: &Scene) -> Verdict {
 }
 
 // SPEC O5
-fn reading_what_is_beside_the_home(scene: &Scene) -> Verdict {
+fn reading_files_beside_the_home(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "base = 'minimal'");
     scene.place.write("beside/secret", format!("{CANARY}\n"));
     let path = scene.place.path().join("beside");
@@ -106,7 +106,7 @@ fn moving_git_away_in_a_minimal_base(scene: &Scene) -> Verdict {
 /// The caller has two writable folders on PATH. agent-sandbox runs git outside to read the user's
 /// identity.
 // SPEC U4
-fn running_a_git_of_ones_own_outside(scene: &Scene) -> Verdict {
+fn running_a_planted_git_outside(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "home = 'private'");
     scene.write_home(".gitconfig", "[user]\nname = Ada\n");
     let folders = [scene.project().join("bin"), scene.home().join(".cache/bin")];

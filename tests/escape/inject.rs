@@ -22,7 +22,7 @@ everywhere!("project-markers": raising_the_root_of_another_run);
 everywhere!("injected-untracked": committing_an_injection_over_a_tracked_file);
 everywhere!("restore": reading_the_file_under_an_injection_that_the_user_saved_again);
 for_everybody!("trust": injecting_instructions_outside_of_the_project);
-for_everybody!("link-checks": having_a_file_made_behind_a_link);
+for_everybody!("link-checks": making_the_product_create_a_file_behind_a_link);
 for_everybody!("guard-check,look-again": swapping_the_source_for_a_link_while_a_sandbox_starts);
 for_root!("root-capabilities,own-names,own-writes,mount-lock": taking_an_injection_off_as_root);
 
@@ -233,7 +233,7 @@ fn injecting_instructions_outside_of_the_project(scene: &Scene) -> Verdict {
 /// A command has replaced a folder of the project by a link to a folder of the home. The next run
 /// must not create a placeholder behind the link.
 // SPEC J4
-fn having_a_file_made_behind_a_link(scene: &Scene) -> Verdict {
+fn making_the_product_create_a_file_behind_a_link(scene: &Scene) -> Verdict {
     scene.write_home("other/x", "");
     scene.policy(BASE_ONLY, "[[inject]]\ntext = 'injected'\nto = 'out/new'");
     symlink(scene.home().join("other"), scene.project().join("out")).unwrap();

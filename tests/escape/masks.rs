@@ -9,7 +9,7 @@ use crate::scene::{BASE_ONLY, CANARY, ORIGINAL, Ran, Scene};
 everywhere!("mask-sealed": losing_writes_in_a_mask);
 everywhere!("mask-denied": committing_an_emptied_file, committing_an_emptied_folder);
 everywhere!("hard-links": reading_an_excluded_file_by_another_name, writing_a_read_only_file_by_another_name);
-everywhere!("a rule on the folder": reading_what_the_host_saves_anew);
+everywhere!("a rule on the folder": reading_a_file_that_the_host_saves_again);
 everywhere!("reports,restore": a_saved_file_that_lost_its_mask_without_a_report);
 
 // SPEC A14
@@ -88,7 +88,7 @@ fn save_while_watched(scene: &Scene, rule: &str, points: &[&str]) -> Ran {
 }
 
 /// With a rule for the file alone, the new file is visible until the supervisor covers it again.
-fn reading_what_the_host_saves_anew(scene: &Scene) -> Verdict {
+fn reading_a_file_that_the_host_saves_again(scene: &Scene) -> Verdict {
     let (rule, points) = if scene.is_control() {
         ("exclude = ['vault/.env']", &["cover-again"][..])
     } else {

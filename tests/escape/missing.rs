@@ -11,8 +11,8 @@ use crate::scene::{BASE_ONLY, DEFAULTS, PLANTED, Running, Scene};
 everywhere!("placeholders":
     creating_a_blocked_file,
     creating_a_blocked_folder,
-    creating_what_another_run_has_stopped_protecting,
-    creating_what_a_killed_run_protected,
+    creating_a_path_that_another_run_has_stopped_protecting,
+    creating_a_path_that_a_killed_run_protected,
 );
 
 everywhere!("git-preset": creating_the_missing_hooks_folder);
@@ -22,7 +22,7 @@ everywhere!("closed-mounts,own-names,own-writes":
     creating_a_path_that_an_ended_sandbox_blocked_with_a_file_open_for_writing,
 );
 
-everywhere!("own-names,own-writes": creating_what_a_sandbox_had_blocked_that_was_killed);
+everywhere!("own-names,own-writes": creating_a_path_that_a_killed_sandbox_blocked);
 // Either of the two mitigations alone stops the attack, so the control switches off both.
 everywhere!("own-names,own-writes,closed-mounts": creating_a_blocked_path_from_a_sandbox_that_blocks_nothing);
 
@@ -59,7 +59,7 @@ fn creating_a_blocked_folder(scene: &Scene) -> Verdict {
 }
 
 // SPEC A2
-fn creating_what_another_run_has_stopped_protecting(scene: &Scene) -> Verdict {
+fn creating_a_path_that_another_run_has_stopped_protecting(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "ro = [{ path = 'biome.json', if-missing = 'block' }]");
     let script = "touch first; while [ ! -e go ]; do sleep 0.01; done; echo done";
     let mut first = scene.start("sh", &["-c", script]);
@@ -79,7 +79,7 @@ fn creating_what_another_run_has_stopped_protecting(scene: &Scene) -> Verdict {
 }
 
 // SPEC A2
-fn creating_what_a_killed_run_protected(scene: &Scene) -> Verdict {
+fn creating_a_path_that_a_killed_run_protected(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "ro = [{ path = 'biome.json', if-missing = 'block' }]");
     let mut first = scene.start("sh", &["-c", "touch first; sleep 60"]);
     first.until("started", || scene.project().join("first").exists());
@@ -134,7 +134,7 @@ fn lending(scene: &Scene, how: &str) -> Verdict {
 
 /// The sandbox that blocked the path was killed, so it did not make its mounts read-only.
 // SPEC C13, A2
-fn creating_what_a_sandbox_had_blocked_that_was_killed(scene: &Scene) -> Verdict {
+fn creating_a_path_that_a_killed_sandbox_blocked(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "rw = ['~/shared']\nro = [{ path = '.vscode/', if-missing = 'block' }]");
     let shared = scene.home().join("shared");
     let mut planter = planter_beside(scene);

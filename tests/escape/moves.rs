@@ -12,7 +12,7 @@ everywhere!("pins":
     moving_the_project_itself,
     renaming_the_folder_of_an_excluded_one_for_the_next_run,
     exchanging_the_folder_of_an_excluded_file_for_the_next_run,
-    moving_what_an_open_home_has,
+    moving_files_of_an_open_home,
 );
 
 fn plant_a_hook(scene: &Scene, how: &str) -> Verdict {
@@ -80,7 +80,7 @@ fn exchanging_the_folder_of_an_excluded_file_for_the_next_run(scene: &Scene) -> 
     Verdict::broken_if(second.shows_canary(), first.out)
 }
 
-fn moving_what_an_open_home_has(scene: &Scene) -> Verdict {
+fn moving_files_of_an_open_home(scene: &Scene) -> Verdict {
     scene.write_home(".config/systemd/user/job.service", ORIGINAL);
     scene.policy(BASE_ONLY, "rw = ['~']\nro = ['~/.config/systemd']");
     let home = scene.home().to_str().unwrap().to_owned();

@@ -11,7 +11,7 @@ everywhere!("mount-lock": passing_a_folder_to_another_sandbox);
 // The attack fails even with user namespaces: the mounts are locked, and process 1 cannot be
 // traced.
 #[cfg(target_arch = "x86_64")]
-everywhere!("the guard": making_everybody_leave_the_mount_namespace);
+everywhere!("the guard": making_other_processes_leave_the_mount_namespace);
 
 // SPEC A7
 fn moving_a_folder_from_a_namespace_without_mounts(scene: &Scene) -> Verdict {
@@ -50,7 +50,7 @@ fn passing_a_folder_to_another_sandbox(scene: &Scene) -> Verdict {
 
 // SPEC A7
 #[cfg(target_arch = "x86_64")]
-fn making_everybody_leave_the_mount_namespace(scene: &Scene) -> Verdict {
+fn making_other_processes_leave_the_mount_namespace(scene: &Scene) -> Verdict {
     hide_two(scene);
     scene.write("nested.toml", "nested = true\n");
     let program = scene.compile("leave.c");

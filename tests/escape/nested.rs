@@ -66,27 +66,27 @@ for_everybody!("crowded-folders": making_the_next_start_impossible);
 for_everybody!("nested-repositories":
     // SPEC A11
     planting_a_repository_that_the_index_names,
-    planting_one_deep_in_the_tree,
+    planting_a_repository_deep_in_the_tree,
     // SPEC R5
-    planting_one_in_one_that_does_no_harm,
-    planting_one_in_a_submodule,
+    planting_a_repository_in_a_harmless_one,
+    planting_a_repository_in_a_submodule,
     // SPEC R5
-    planting_one_in_a_folder_that_is_closed,
+    planting_a_repository_in_a_folder_that_is_closed,
     // SPEC R5
-    planting_one_where_all_names_are_taken,
-    planting_one_with_a_hook,
-    planting_one_that_includes_settings,
-    planting_one_with_settings_of_a_worktree,
-    planting_one_that_is_led_elsewhere,
+    planting_a_repository_where_all_names_are_taken,
+    planting_a_repository_with_a_hook,
+    planting_a_repository_that_includes_settings,
+    planting_a_repository_with_settings_of_a_worktree,
+    planting_a_repository_that_is_led_elsewhere,
     planting_a_pointer,
     planting_a_link,
-    planting_one_in_a_split_index,
-    planting_one_by_a_replaced_entry,
+    planting_a_repository_in_a_split_index,
+    planting_a_repository_by_a_replaced_entry,
     // SPEC R5
-    planting_one_in_a_huge_index,
+    planting_a_repository_in_a_huge_index,
     // SPEC R5
     populating_a_submodule_that_was_empty,
-    planting_one_in_another_worktree,
+    planting_a_repository_in_another_worktree,
 );
 
 attacks!(with_submodule, kept:
@@ -128,23 +128,23 @@ attacks!(with_an_option_in_the_settings, kept: changing_a_file_that_an_option_in
 
 attacks!(repository, then_use_git:
     planting_a_repository_that_the_index_names = "planted",
-    planting_one_deep_in_the_tree = "planted-deep",
-    planting_one_in_one_that_does_no_harm = "planted-in-a-planted-one",
-    planting_one_in_a_folder_that_is_closed = "planted-and-closed",
-    planting_one_where_all_names_are_taken = "planted-among-names",
-    planting_one_with_a_hook = "planted-hook",
-    planting_one_that_includes_settings = "planted-include",
-    planting_one_with_settings_of_a_worktree = "planted-worktree-settings",
-    planting_one_that_is_led_elsewhere = "planted-commondir",
+    planting_a_repository_deep_in_the_tree = "planted-deep",
+    planting_a_repository_in_a_harmless_one = "planted-in-a-planted-one",
+    planting_a_repository_in_a_folder_that_is_closed = "planted-and-closed",
+    planting_a_repository_where_all_names_are_taken = "planted-among-names",
+    planting_a_repository_with_a_hook = "planted-hook",
+    planting_a_repository_that_includes_settings = "planted-include",
+    planting_a_repository_with_settings_of_a_worktree = "planted-worktree-settings",
+    planting_a_repository_that_is_led_elsewhere = "planted-commondir",
     planting_a_pointer = "planted-pointer",
     planting_a_link = "planted-link",
-    planting_one_in_a_split_index = "planted-in-a-split-index",
-    planting_one_by_a_replaced_entry = "planted-as-a-replaced-entry",
-    planting_one_in_a_huge_index = "planted-in-a-huge-index",
+    planting_a_repository_in_a_split_index = "planted-in-a-split-index",
+    planting_a_repository_by_a_replaced_entry = "planted-as-a-replaced-entry",
+    planting_a_repository_in_a_huge_index = "planted-in-a-huge-index",
 );
-attacks!(with_submodule, then_use_git: planting_one_in_a_submodule = "planted-in-a-submodule");
+attacks!(with_submodule, then_use_git: planting_a_repository_in_a_submodule = "planted-in-a-submodule");
 attacks!(with_an_empty_submodule, then_use_git: populating_a_submodule_that_was_empty = "populated");
-attacks!(with_another_worktree, then_use_git: planting_one_in_another_worktree = "in-another-worktree");
+attacks!(with_another_worktree, then_use_git: planting_a_repository_in_another_worktree = "in-another-worktree");
 
 fn project(scene: &Scene, path: &str) -> String {
     scene.project().join(path).to_str().unwrap().to_owned()

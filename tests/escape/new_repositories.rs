@@ -8,13 +8,13 @@ use crate::scene::{CANARY, DEFAULTS, Scene};
 
 for_everybody!("nested-repositories":
     // SPEC R15
-    leading_a_worktree_of_it_elsewhere,
+    leading_a_worktree_of_a_new_repository_elsewhere,
     // SPEC R15
-    replacing_the_pointer_of_a_worktree_of_it,
+    replacing_the_pointer_of_a_worktree_of_a_new_repository,
     // SPEC R5
-    planting_a_hook_of_a_submodule_of_it,
+    planting_a_hook_of_a_submodule_of_a_new_repository,
     // SPEC R5
-    planting_a_submodule_of_it_in_a_direct_subfolder,
+    planting_a_submodule_of_a_new_repository_in_a_direct_subfolder,
     // SPEC R15
     leading_a_worktree_of_a_new_submodule_elsewhere,
     // SPEC R15
@@ -24,15 +24,15 @@ for_everybody!("nested-repositories":
     // SPEC R5
     planting_a_submodule_of_a_clone,
     // SPEC R5
-    planting_a_hook_of_a_module_of_a_new_submodule_without_a_word,
+    planting_a_hook_of_a_module_of_a_new_submodule_without_a_report,
     // SPEC R11
-    hiding_a_change_without_a_word,
+    hiding_a_change_without_a_report,
     // SPEC R11
-    showing_another_history_without_a_word,
+    showing_another_history_without_a_report,
     // SPEC R11
-    hiding_a_change_in_a_new_submodule_without_a_word,
+    hiding_a_change_in_a_new_submodule_without_a_report,
     // SPEC R11
-    showing_another_history_of_a_new_submodule_without_a_word,
+    showing_another_history_of_a_new_submodule_without_a_report,
 );
 for_everybody!("nested-repositories":
     // SPEC R5
@@ -48,29 +48,29 @@ for_everybody!("nested-repositories":
     naming_a_remote_in_the_home,
     naming_a_remote_of_a_new_submodule,
     // SPEC R11
-    excluding_a_new_file_of_a_submodule_without_a_word,
+    excluding_a_new_file_of_a_submodule_without_a_report,
     // SPEC R11
-    naming_a_remote_of_a_clone_without_a_word,
+    naming_a_remote_of_a_clone_without_a_report,
     // SPEC R11
-    naming_a_remote_of_a_clone_by_its_path_without_a_word,
+    naming_a_remote_of_a_clone_by_its_path_without_a_report,
 );
 for_everybody!("git-state":
     // SPEC R16
-    leading_it_to_other_objects_without_a_word,
+    leading_a_new_repository_to_other_objects_without_a_report,
     // SPEC R16
-    committing_a_hidden_file_without_a_word,
+    committing_a_hidden_file_without_a_report,
     // SPEC R16
-    leading_a_new_submodule_to_other_objects_without_a_word,
+    leading_a_new_submodule_to_other_objects_without_a_report,
 );
 for_everybody!("reports":
     // SPEC P8
-    changing_a_filter_in_a_new_worktree_without_a_word,
+    changing_a_filter_in_a_new_worktree_without_a_report,
     // SPEC P8
-    changing_a_hook_in_a_new_worktree_without_a_word,
+    changing_a_hook_in_a_new_worktree_without_a_report,
     // SPEC R17
-    leaving_a_rebase_without_a_word,
+    leaving_a_rebase_without_a_report,
     // SPEC R17
-    leaving_a_rebase_in_a_new_submodule_without_a_word,
+    leaving_a_rebase_in_a_new_submodule_without_a_report,
 );
 
 fn no_repository(scene: &Scene) {
@@ -114,10 +114,10 @@ const OBJECTS: &str = "since this run git takes objects from ";
 const REBASE: &str = "the run left a rebase of git unfinished";
 
 attacks!(judged, no_repository:
-    leading_a_worktree_of_it_elsewhere = "root-worktree", IN_THE_WORKTREE;
-    replacing_the_pointer_of_a_worktree_of_it = "root-worktree-pointer", IN_THE_WORKTREE;
-    planting_a_hook_of_a_submodule_of_it = "root-module", UPDATE;
-    planting_a_submodule_of_it_in_a_direct_subfolder = "root-submodule", "git status";
+    leading_a_worktree_of_a_new_repository_elsewhere = "root-worktree", IN_THE_WORKTREE;
+    replacing_the_pointer_of_a_worktree_of_a_new_repository = "root-worktree-pointer", IN_THE_WORKTREE;
+    planting_a_hook_of_a_submodule_of_a_new_repository = "root-module", UPDATE;
+    planting_a_submodule_of_a_new_repository_in_a_direct_subfolder = "root-submodule", "git status";
 );
 fn with_a_secret(scene: &Scene) {
     no_repository(scene);
@@ -125,7 +125,7 @@ fn with_a_secret(scene: &Scene) {
 }
 
 attacks!(told, with_a_secret:
-    committing_a_hidden_file_without_a_word = "root-entry", "names `.env`, hidden from the run";
+    committing_a_hidden_file_without_a_report = "root-entry", "names `.env`, hidden from the run";
 );
 
 const PUSH: &str = "git push; git push origin HEAD";
@@ -143,8 +143,8 @@ attacks!(judged, repository:
     naming_a_remote_of_a_new_submodule = "submodule-remotes", "cd deep/sub && git push origin HEAD";
 );
 attacks!(told, with_a_clone:
-    naming_a_remote_of_a_clone_without_a_word = "sub-remotes", "has, since this run, remotes in `remotes`";
-    naming_a_remote_of_a_clone_by_its_path_without_a_word = "sub-url", "since this run, the remote `../deep/ours.git`";
+    naming_a_remote_of_a_clone_without_a_report = "sub-remotes", "has, since this run, remotes in `remotes`";
+    naming_a_remote_of_a_clone_by_its_path_without_a_report = "sub-url", "since this run, the remote `../deep/ours.git`";
 );
 /// The settings of the user name a filter and a folder of hooks in the work tree.
 fn with_programs_in_the_tree(scene: &Scene) {
@@ -158,11 +158,11 @@ fn with_programs_in_the_tree(scene: &Scene) {
 }
 
 attacks!(told, with_programs_in_the_tree:
-    changing_a_filter_in_a_new_worktree_without_a_word = "worktree-filter", "created during the run: `deep/wt/tools/clean` (@git)";
-    changing_a_hook_in_a_new_worktree_without_a_word = "worktree-hook", "created during the run: `deep/wt/githooks/pre-commit` (@git)";
+    changing_a_filter_in_a_new_worktree_without_a_report = "worktree-filter", "created during the run: `deep/wt/tools/clean` (@git)";
+    changing_a_hook_in_a_new_worktree_without_a_report = "worktree-hook", "created during the run: `deep/wt/githooks/pre-commit` (@git)";
 );
 attacks!(told, with_submodule:
-    excluding_a_new_file_of_a_submodule_without_a_word = "excluded", "git does not show new files by `*` in `";
+    excluding_a_new_file_of_a_submodule_without_a_report = "excluded", "git does not show new files by `*` in `";
 );
 attacks!(judged, repository:
     leading_a_worktree_of_a_new_submodule_elsewhere = "submodule-worktree", IN_THE_WORKTREE;
@@ -173,10 +173,10 @@ attacks!(judged, several_repositories:
     leading_a_worktree_of_one_of_several_elsewhere = "sub-worktree", IN_THE_WORKTREE;
 );
 attacks!(told, no_repository:
-    hiding_a_change_without_a_word = "root-hidden", NO_CHANGES;
-    showing_another_history_without_a_word = "root-hidden", HISTORY;
-    leading_it_to_other_objects_without_a_word = "root-hidden", OBJECTS;
-    leaving_a_rebase_without_a_word = "root-rebase", REBASE;
+    hiding_a_change_without_a_report = "root-hidden", NO_CHANGES;
+    showing_another_history_without_a_report = "root-hidden", HISTORY;
+    leading_a_new_repository_to_other_objects_without_a_report = "root-hidden", OBJECTS;
+    leaving_a_rebase_without_a_report = "root-rebase", REBASE;
 );
 attacks!(told, repository:
     hiding_a_change_in_a_new_submodule_without_a_word = "submodule-hidden", NO_CHANGES;

@@ -30,7 +30,7 @@ everywhere!("trust":
 
 everywhere!("link-checks":
     making_a_writable_folder_a_link_to_the_keys,
-    making_a_writable_folder_a_link_to_what_holds_it,
+    making_a_writable_folder_a_link_to_a_folder_above_it,
 );
 
 // A folder becomes a link between compiling and mounting.
@@ -178,7 +178,7 @@ fn making_a_writable_folder_a_link_to_the_keys(scene: &Scene) -> Verdict {
     Verdict::broken_if(keys.is_ok_and(|bytes| bytes == PLANTED.as_bytes()), ran.err)
 }
 
-fn making_a_writable_folder_a_link_to_what_holds_it(scene: &Scene) -> Verdict {
+fn making_a_writable_folder_a_link_to_a_folder_above_it(scene: &Scene) -> Verdict {
     scene.mkdir("build");
     scene.write_home(".profile", ORIGINAL);
     scene.policy(BASE_ONLY, "rw = ['build']");

@@ -11,7 +11,7 @@ use crate::scene::{BASE_ONLY, Held, Running, Scene};
 // Modes do not keep root from searching a directory.
 for_user!("no-follow": opening_a_private_folder_in_the_place_of_the_objects);
 
-everywhere!("no-follow": having_a_folder_made_among_the_keys);
+everywhere!("no-follow": making_the_product_create_a_folder_among_the_keys);
 
 /// The supervisor restores the mode of `.git/objects`, so that git accepts the repository.
 // SPEC S16, A23
@@ -28,7 +28,7 @@ fn opening_a_private_folder_in_the_place_of_the_objects(scene: &Scene) -> Verdic
 
 /// A rule makes the product create a directory before the start.
 // SPEC S16, A23
-fn having_a_folder_made_among_the_keys(scene: &Scene) -> Verdict {
+fn making_the_product_create_a_folder_among_the_keys(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     scene.mkdir("work/out");
     let swapper = start_swapping(scene, "work/out");

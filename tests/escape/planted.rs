@@ -8,51 +8,51 @@ use crate::scene::{DEFAULTS, Scene};
 
 for_everybody!("nested-repositories":
     // SPEC R5
-    planting_one_whose_work_tree_is_elsewhere,
-    planting_one_whose_work_tree_is_elsewhere_for_git_alone,
+    planting_a_repository_whose_work_tree_is_elsewhere,
+    planting_a_repository_whose_work_tree_is_elsewhere_for_git_alone,
     planting_a_pointer_that_ends_early,
     // SPEC R5
-    planting_one_in_a_folder_of_a_sparse_index,
+    planting_a_repository_in_a_folder_of_a_sparse_index,
     // SPEC R5
-    leading_another_one_to_where_it_is_moved,
+    leading_a_second_repository_to_the_place_of_a_moved_one,
     linking_another_one_to_where_it_is_moved,
     // SPEC R5
-    giving_it_settings_in_the_next_run,
+    giving_a_planted_repository_settings_in_the_next_run,
     // SPEC R5
     replacing_the_link_to_its_settings_in_the_next_run,
     // SPEC R5, A11
-    planting_one_in_a_project_that_has_none,
+    planting_a_repository_in_a_project_that_has_none,
     // SPEC R5
-    planting_a_bare_one_in_a_project_that_has_none,
+    planting_a_bare_repository_in_a_project_that_has_none,
     // SPEC R5
-    planting_one_where_the_user_is,
+    planting_a_repository_where_the_user_is,
     // SPEC R5
-    planting_a_bare_one_where_the_user_is,
+    planting_a_bare_repository_where_the_user_is,
     // SPEC R5
-    planting_one_for_a_submodule_that_is_not_there,
+    planting_a_repository_for_a_submodule_that_is_not_there,
     // SPEC R5
-    planting_one_for_a_submodule_of_another_worktree,
+    planting_a_repository_for_a_submodule_of_another_worktree,
     // SPEC R5, A11
-    planting_one_deeper_than_a_path_can_name,
+    planting_a_repository_deeper_than_a_path_can_name,
     // SPEC R5
-    planting_one_by_a_name_that_threads_alone_read,
+    planting_a_repository_by_a_name_that_threads_alone_read,
     // SPEC R5
-    planting_one_in_tables_that_threads_alone_read,
+    planting_a_repository_in_tables_that_threads_alone_read,
     // SPEC R5, A11
-    planting_a_bare_one_with_files_for_folders,
+    planting_a_bare_repository_with_files_for_folders,
     // SPEC R5
-    planting_a_bare_one_that_is_led_elsewhere,
+    planting_a_bare_repository_that_is_led_elsewhere,
 );
 
 // A run also moves an index with such names aside for this reason alone (`git-state`).
 for_everybody!("nested-repositories,git-state":
     // SPEC R5
-    naming_it_in_the_index_of_a_worktree_elsewhere,
+    naming_a_repository_in_the_index_of_a_worktree_elsewhere,
     // SPEC R5
-    planting_one_under_a_name_that_climbs,
-    planting_one_under_a_name_with_a_dot,
+    planting_a_repository_under_a_name_that_climbs,
+    planting_a_repository_under_a_name_with_a_dot,
     // SPEC A11
-    planting_one_under_an_absolute_name,
+    planting_a_repository_under_an_absolute_name,
 );
 
 for_everybody!("nested-repositories":
@@ -108,36 +108,36 @@ const UPDATE_ELSEWHERE: [&[&str]; 1] =
     [&["git", "-C", "../elsewhere", "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init"]];
 
 attacks!(repository, AT_THE_ROOT, DAILY:
-    planting_one_under_a_name_with_a_dot = ["dot"],
-    planting_one_under_a_name_that_climbs = ["climbs"],
-    planting_one_under_an_absolute_name = ["absolute"],
-    planting_one_whose_work_tree_is_elsewhere = ["work-tree"],
-    planting_one_whose_work_tree_is_elsewhere_for_git_alone = ["work-tree-nul"],
+    planting_a_repository_under_a_name_with_a_dot = ["dot"],
+    planting_a_repository_under_a_name_that_climbs = ["climbs"],
+    planting_a_repository_under_an_absolute_name = ["absolute"],
+    planting_a_repository_whose_work_tree_is_elsewhere = ["work-tree"],
+    planting_a_repository_whose_work_tree_is_elsewhere_for_git_alone = ["work-tree-nul"],
     planting_a_pointer_that_ends_early = ["pointer-nul"],
-    planting_one_in_a_folder_of_a_sparse_index = ["sparse"],
-    leading_another_one_to_where_it_is_moved = ["foreseen"],
+    planting_a_repository_in_a_folder_of_a_sparse_index = ["sparse"],
+    leading_a_second_repository_to_the_place_of_a_moved_one = ["foreseen"],
     linking_another_one_to_where_it_is_moved = ["foreseen-link"],
-    giving_it_settings_in_the_next_run = ["no-settings", "settings"],
+    giving_a_planted_repository_settings_in_the_next_run = ["no-settings", "settings"],
     replacing_the_link_to_its_settings_in_the_next_run = ["linked-settings", "settings"],
-    planting_one_deeper_than_a_path_can_name = ["long"],
+    planting_a_repository_deeper_than_a_path_can_name = ["long"],
 );
 attacks!(read_by_threads, AT_THE_ROOT, DAILY:
-    planting_one_by_a_name_that_threads_alone_read = ["threads-names"],
-    planting_one_in_tables_that_threads_alone_read = ["threads-tables"],
+    planting_a_repository_by_a_name_that_threads_alone_read = ["threads-names"],
+    planting_a_repository_in_tables_that_threads_alone_read = ["threads-tables"],
 );
-attacks!(with_a_worktree_elsewhere, AT_THE_ROOT, ELSEWHERE: naming_it_in_the_index_of_a_worktree_elsewhere = ["worktree"]);
+attacks!(with_a_worktree_elsewhere, AT_THE_ROOT, ELSEWHERE: naming_a_repository_in_the_index_of_a_worktree_elsewhere = ["worktree"]);
 attacks!(no_repository, AT_THE_ROOT, DAILY:
-    planting_one_in_a_project_that_has_none = ["root"],
-    planting_a_bare_one_in_a_project_that_has_none = ["bare-root"],
-    planting_a_bare_one_with_files_for_folders = ["bare-files"],
-    planting_a_bare_one_that_is_led_elsewhere = ["bare-commondir"],
+    planting_a_repository_in_a_project_that_has_none = ["root"],
+    planting_a_bare_repository_in_a_project_that_has_none = ["bare-root"],
+    planting_a_bare_repository_with_files_for_folders = ["bare-files"],
+    planting_a_bare_repository_that_is_led_elsewhere = ["bare-commondir"],
 );
 attacks!(with_a_folder, IN_A_FOLDER, IN_IT:
-    planting_one_where_the_user_is = ["root"],
-    planting_a_bare_one_where_the_user_is = ["bare-root"],
+    planting_a_repository_where_the_user_is = ["root"],
+    planting_a_bare_repository_where_the_user_is = ["bare-root"],
 );
-attacks!(with_a_submodule_that_was_never_there, AT_THE_ROOT, UPDATE: planting_one_for_a_submodule_that_is_not_there = ["module"]);
-attacks!(with_a_submodule_and_a_worktree, AT_THE_ROOT, UPDATE_ELSEWHERE: planting_one_for_a_submodule_of_another_worktree = ["worktree-module"]);
+attacks!(with_a_submodule_that_was_never_there, AT_THE_ROOT, UPDATE: planting_a_repository_for_a_submodule_that_is_not_there = ["module"]);
+attacks!(with_a_submodule_and_a_worktree, AT_THE_ROOT, UPDATE_ELSEWHERE: planting_a_repository_for_a_submodule_of_another_worktree = ["worktree-module"]);
 
 /// Makes git read an index of any size by several threads.
 fn read_by_threads(scene: &Scene) {

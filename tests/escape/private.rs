@@ -36,7 +36,7 @@ for_everybody!("private-copy-checks,private-keys": a_copy_that_is_a_pipe);
 
 for_everybody!("git-preset": a_copy_that_git_cannot_parse);
 
-for_everybody!("git-path": a_git_of_ones_own_around_a_planted_project);
+for_everybody!("git-path": a_planted_git_around_a_planted_project);
 
 for_everybody!("private-held,restore":
     losing_the_link_to_a_run_that_ends,
@@ -86,7 +86,7 @@ fn a_program_that_watches_files(scene: &Scene) -> Verdict {
 /// so that this folder is outside of it and counts as safe. agent-sandbox runs git to write a key
 /// to the host's settings, and must not run the git in the folder.
 // SPEC A12, Q4
-fn a_git_of_ones_own_around_a_planted_project(scene: &Scene) -> Verdict {
+fn a_planted_git_around_a_planted_project(scene: &Scene) -> Verdict {
     repository(scene);
     let mark = scene.place.path().join("ran");
     scene.attack("private.sh", &["git-around", mark.to_str().unwrap()]).completed();

@@ -36,7 +36,7 @@ fn searched(on_terminal: bool, flags: &[&str]) -> String {
 #[test]
 fn a_long_search_says_how_far_it_is_on_a_terminal_alone() {
     require_bwrap();
-    const SIGN: &str = "looking for what patterns match: ";
+    const SIGN: &str = "searching for matches of patterns: ";
     let said = searched(true, &[]);
     assert!(said.contains(SIGN) && said.contains(" folders, /"), "{said}");
     let (line, rest) = said.rsplit_once(SIGN).unwrap();

@@ -22,8 +22,8 @@ for_everybody!("bounded-reports": flooding_the_report);
 for_everybody!("foreground": taking_the_terminal_from_the_background);
 
 for_everybody!("reports":
-    changing_what_agents_obey_in_their_state,
-    making_what_globs_protect,
+    changing_settings_that_agents_obey_in_their_state,
+    making_files_that_globs_protect,
 );
 
 const REPORTED: &str = "warning[created-during-run]: created during the run: `.envrc`";
@@ -190,7 +190,7 @@ const STATE: &[(&str, &str, &str, &str)] = &[
 ];
 
 // SPEC A13
-fn changing_what_agents_obey_in_their_state(scene: &Scene) -> Verdict {
+fn changing_settings_that_agents_obey_in_their_state(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let mut silent = Vec::new();
     for (path, before, after, key) in STATE {
@@ -215,7 +215,7 @@ fn changing_what_agents_obey_in_their_state(scene: &Scene) -> Verdict {
 
 /// The attack creates new names, which only a glob of a preset matches.
 // SPEC A13
-fn making_what_globs_protect(scene: &Scene) -> Verdict {
+fn making_files_that_globs_protect(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let paths = [
         ".cache/p10k-instant-prompt-u.zsh",

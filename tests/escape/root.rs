@@ -19,7 +19,7 @@ fn writing_the_kernels_settings_as_root() {
 }
 
 with_mounts!("password-home": reading_the_keys_of_the_home_in_the_password_file);
-with_mounts!("private-propagation": using_what_the_host_mounts_later);
+with_mounts!("private-propagation": using_a_file_system_that_the_host_mounts_later);
 with_mounts!("bind-aliases": reading_an_excluded_folder_through_another_mount, reading_an_excluded_file_through_another_mount);
 
 // SPEC A8
@@ -87,7 +87,7 @@ fn reading_the_keys_of_the_home_in_the_password_file(scene: &Scene) -> Verdict {
 }
 
 // SPEC A8
-fn using_what_the_host_mounts_later(scene: &Scene) -> Verdict {
+fn using_a_file_system_that_the_host_mounts_later(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     scene.write_home("disk/empty", "");
     let (disk, project) = (scene.home().join("disk"), scene.project());

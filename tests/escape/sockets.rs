@@ -14,20 +14,20 @@ use crate::outcome::Verdict;
 use crate::root::in_a_mount_namespace;
 use crate::scene::{BASE_ONLY, DEFAULTS, Scene, run, words};
 
-in_tmp!("private-tmp,socket-masks": connecting_to_what_listens_in_tmp);
+in_tmp!("private-tmp,socket-masks": connecting_to_a_service_in_tmp);
 
 for_everybody!("socket-masks":
-    connecting_to_what_listens_in_the_home,
-    connecting_to_what_the_environment_names,
-    connecting_to_what_listens_beside_the_home,
+    connecting_to_a_service_in_the_home,
+    connecting_to_a_socket_that_the_environment_names,
+    connecting_to_a_service_beside_the_home,
 );
 
 for_user!("socket-masks":
-    connecting_to_what_listens_in_a_closed_folder,
-    connecting_to_what_listens_behind_a_link_in_a_closed_folder,
+    connecting_to_a_service_in_a_closed_folder,
+    connecting_to_a_service_behind_a_link_in_a_closed_folder,
 );
 
-with_mounts!("private-run,socket-masks": connecting_to_what_listens_in_run);
+with_mounts!("private-run,socket-masks": connecting_to_a_service_in_run);
 
 everywhere!("landlock-scope": connecting_to_an_abstract_socket);
 
@@ -67,20 +67,20 @@ fn connect(scene: &Scene, paths: &[&Path], variables: &[(&str, String)]) -> Verd
 }
 
 // SPEC A9
-fn connecting_to_what_listens_in_tmp(scene: &Scene) -> Verdict {
+fn connecting_to_a_service_in_tmp(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let at = |name: &str| scene.place.path().join(name);
     connect(scene, &[&at("tmux-1000/default"), &at("ssh-x/agent.7"), &at(".X11-unix/X0")], &[])
 }
 
 // SPEC A9
-fn connecting_to_what_listens_in_the_home(scene: &Scene) -> Verdict {
+fn connecting_to_a_service_in_the_home(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     let at = |name: &str| scene.home().join(name);
     connect(scene, &[&at(".gnupg/S.gpg-agent"), &at(".local/share/editor/ipc.sock"), &at(".vscode-ipc.sock")], &[])
 }
 
-fn connecting_to_what_the_environment_names(scene: &Scene) -> Verdict {
+fn connecting_to_a_socket_that_the_environment_names(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     let at = |name: &str| scene.place.path().join(name);
     let (runtime, agent, bus) = (at("runtime"), at("agent/ssh"), at("bus/session"));
@@ -92,7 +92,7 @@ fn connecting_to_what_the_environment_names(scene: &Scene) -> Verdict {
     connect(scene, &[&runtime.join("systemd/private"), &agent, &bus], &variables)
 }
 
-fn connecting_to_what_listens_beside_the_home(scene: &Scene) -> Verdict {
+fn connecting_to_a_service_beside_the_home(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     connect(scene, &[&scene.place.path().join("var/service.sock")], &[])
 }
@@ -100,12 +100,12 @@ fn connecting_to_what_listens_beside_the_home(scene: &Scene) -> Verdict {
 /// The owner has removed the rights of the folder, and a command of the same user could restore
 /// them.
 // SPEC W1
-fn connecting_to_what_listens_in_a_closed_folder(scene: &Scene) -> Verdict {
+fn connecting_to_a_service_in_a_closed_folder(scene: &Scene) -> Verdict {
     connect_in_closed_folder(scene, &scene.home().join("mine/closed/deep/socket"))
 }
 
 /// The service is in a closed folder, and was started with a path through a link.
-fn connecting_to_what_listens_behind_a_link_in_a_closed_folder(scene: &Scene) -> Verdict {
+fn connecting_to_a_service_behind_a_link_in_a_closed_folder(scene: &Scene) -> Verdict {
     scene.write_home("mine/closed/deep/file", "");
     scene.write_home("open/file", "");
     let link = scene.home().join("open/link");
@@ -128,7 +128,7 @@ fn connect_in_closed_folder(scene: &Scene, named: &Path) -> Verdict {
     Verdict::broken_if(service.was_reached(), ran.completed().out)
 }
 
-fn connecting_to_what_listens_in_run(scene: &Scene) -> Verdict {
+fn connecting_to_a_service_in_run(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     let ran = in_a_mount_namespace(scene, "host_run.py", &[], "connect.py", &["/run/service/socket"]);
     assert!(ran.says("done"), "{ran:#?}");

@@ -1,5 +1,5 @@
 //! Each folder in `cases/` is a host and a policy. The compiled policy is a reviewed snapshot in
-//! `snapshots/golden`. Adding a folder adds a case; README.md says what a folder holds.
+//! `snapshots/golden`. Adding a folder adds a case; README.md describes the files of a folder.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod explain;

@@ -54,7 +54,7 @@ dimension! { OwnHome { Host = "host", Private = "private" } }
 dimension! { OwnBase { Host = "host", Minimal = "minimal" } }
 dimension! { Presets { Off = "off", On = "on" } }
 dimension! {
-    /// Which container engines' sockets the host has.
+    /// The sockets of container engines that the host has.
     Sockets { None = "none", Home = "home", Both = "both" }
 }
 dimension! {

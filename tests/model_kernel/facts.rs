@@ -40,7 +40,7 @@ fn a_tmpfs_mask_is_writable_until_it_is_remounted_read_only() {
 }
 
 #[test]
-fn a_tmpfs_with_a_size_is_one_like_another_until_it_is_full() {
+fn a_tmpfs_with_a_size_behaves_as_any_tmpfs_until_it_is_full() {
     let tree = Tree::below("/var/tmp");
     let sized = [&BASE[..], &["--size", "8192", "--perms", "0700", "--tmpfs", &tree.root]].concat();
     assert_eq!(view(&sized, &tree.root), View::Fresh { mode: 0o700, writable: true });
@@ -155,7 +155,7 @@ fn without_a_bind_the_root_is_an_empty_writable_tmpfs() {
 }
 
 #[test]
-fn a_whole_policy_means_what_the_kernel_does() {
+fn the_model_of_a_whole_policy_agrees_with_the_kernel() {
     let tree = Tree::below("/tmp");
     let root = &tree.root;
     let [secret, deep, public, key] = ["a", "a/b", "a/b/a", "b/file"].map(|p| format!("{root}/{p}"));
@@ -185,7 +185,7 @@ fn a_whole_policy_means_what_the_kernel_does() {
 }
 
 #[test]
-fn network_and_environment_are_what_the_model_says() {
+fn the_model_of_network_and_environment_agrees_with_the_kernel() {
     let outside = fs::read_link("/proc/self/ns/net").unwrap().to_str().unwrap().to_owned();
     for flags in [&["--unshare-all", "--share-net"][..], &["--unshare-all"], &["--share-net", "--unshare-all"]] {
         let flags = [flags, &BASE].concat();

@@ -181,7 +181,7 @@ fn a_pin_holds_wherever_the_directory_shows() {
 /// mount. `agent-sandbox verify` relies on this.
 // SPEC V6
 #[test]
-fn a_full_directory_is_asked_for_mounts_before_it_is_asked_for_content() {
+fn rmdir_reports_a_mount_before_it_reports_content() {
     let scene = Scene::new();
     let [a, ab, b] = ["a", "a/b", "b"].map(|path| scene.at(path));
     for (shape, flags) in scene.pinned() {

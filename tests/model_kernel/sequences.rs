@@ -126,12 +126,12 @@ fn random_sequences_agree(tree: &Tree, base: &[&'static str]) {
 }
 
 #[test]
-fn random_sequences_outside_tmp_mean_what_the_kernel_does() {
+fn the_model_agrees_about_random_sequences_outside_tmp() {
     random_sequences_agree(&Tree::below("/var/tmp"), &BASE);
 }
 
 #[test]
-fn random_sequences_below_a_private_tmp_mean_what_the_kernel_does() {
+fn the_model_agrees_about_random_sequences_below_a_private_tmp() {
     let base = [&BASE[..], &["--perms", "1777", "--tmpfs", "/tmp"]].concat();
     random_sequences_agree(&Tree::below("/tmp"), &base);
 }

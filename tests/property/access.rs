@@ -15,7 +15,7 @@ pub enum Class {
     Ro,
     /// No file is visible, and none can be created.
     Hidden,
-    /// A writable file system of the sandbox's own.
+    /// A writable private place.
     Private,
     Dev,
     Proc,

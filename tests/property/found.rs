@@ -29,8 +29,8 @@ fn a_question_mark_is_one_character_of_any_length() {
     assert_eq!(class_of("é.key", &["home/u/proj/é.key"], request), Class::Hidden);
 }
 
-/// Otherwise a command that can write to the folder could create a file `\[id\]`, and `[id]` would
-/// be open in the next run.
+/// A command that can write to the folder can create a file `\[id\]`. In the next run `[id]` must
+/// not be open because of it.
 #[test]
 fn a_file_named_like_an_escaped_pattern_takes_no_protection_away() {
     let request = Request { exclude: vec![r"\[id\]".into()], ..Request::default() };
@@ -61,8 +61,8 @@ fn a_link_to_an_excluded_folder_leaves_it_excluded() {
     assert_eq!(class_of("d/secret", &entries, request), Class::Hidden);
 }
 
-/// Whether a rule below an excluded folder exists must not decide what a link in that folder
-/// protects.
+/// The protection by a link in an excluded folder must not depend on a rule for another path in
+/// that folder.
 #[test]
 fn a_link_in_an_excluded_folder_means_the_same_with_and_without_a_rule_beside_it() {
     let entries = ["home/u/proj/d/link -> ../t", "home/u/proj/d/x", "home/u/proj/t"];
@@ -74,7 +74,7 @@ fn a_link_in_an_excluded_folder_means_the_same_with_and_without_a_rule_beside_it
 /// `**/r` beats `d/r*` as long as `d` is visible. Hiding `d` takes `**/r` out of reach, and then
 /// `d/r*` must not open the path.
 #[test]
-fn hiding_a_folder_does_not_open_what_is_in_it() {
+fn hiding_a_folder_does_not_open_paths_in_it() {
     let entries = ["home/u/.config/agent-sandbox/config.toml = filesystem.rw = [\"d/r*\"]", "home/u/proj/d/r"];
     let request = Request { ro: vec!["**/r".into()], ..Request::default() };
     assert_eq!(class_of("d/r", &entries, request.clone()), Class::Ro);
@@ -96,7 +96,7 @@ fn a_planted_link_re_opens_nothing_that_is_excluded() {
 
 /// `d/r*` re-opens a folder in the excluded folder, and in the re-opened folder other globs apply.
 #[test]
-fn globs_apply_inside_what_a_glob_re_opens() {
+fn globs_apply_inside_a_folder_that_a_glob_re_opens() {
     let request =
         Request { exclude: vec!["d".into(), "**/secret".into()], rw: vec!["d/r*".into()], ..Request::default() };
     let entries = ["home/u/proj/d/r1/secret"];
@@ -107,7 +107,7 @@ fn globs_apply_inside_what_a_glob_re_opens() {
 /// `d/*` keeps `d/*/a` from opening `d/e/a` as long as `d` is visible. Hiding `d` must not change
 /// this.
 #[test]
-fn hiding_a_folder_does_not_take_away_what_is_hidden_in_it() {
+fn hiding_a_folder_keeps_hidden_paths_in_it_hidden() {
     let user = "home/u/.config/agent-sandbox/config.toml = filesystem.exclude = [\"/home/*/proj/d/*\"]";
     let entries = [user, "home/u/proj/d/e/a/"];
     let request = Request { rw: vec!["d/*/a".into()], ..Request::default() };

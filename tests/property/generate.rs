@@ -160,7 +160,8 @@ impl SceneSeed {
             flags.entries.push(Entry { access, text: self.project.as_bytes().to_vec(), missing: Missing::Skip });
         }
         if !self.defaults || self.marker == Some(".git") {
-            // This is in the lowest layer that always counts, so that others may turn presets on.
+            // The lowest layer that always counts turns all presets off, so that other layers may
+            // turn presets on.
             let lowest = files.get_mut(Path::new(SYSTEM_FILE)).unwrap_or(&mut flags);
             lowest.presets.push("!@all".to_owned());
         }

@@ -69,7 +69,7 @@ fn path() -> impl Strategy<Value = Vec<Vec<u8>>> {
 
 // SPEC G1
 #[test]
-fn a_pattern_matches_what_trying_everything_matches() {
+fn patterns_match_the_same_names_as_the_naive_matcher() {
     let tree = Tree::new(["home/u/proj/"]);
     let host = tree.host();
     let project = tree.compile(BASE, &Default::default()).0.unwrap().layers.project;

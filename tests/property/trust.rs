@@ -1,5 +1,5 @@
-//! The grants of a project's file are exactly what its argv opens beyond the argv without it, at
-//! every path.
+//! The grants of a project's file are exactly the paths that are more open in its argv than in the
+//! argv without it.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::{argv, for_all, places, presets, read};
 
 // SPEC T2
 #[test]
-fn the_grants_are_exactly_what_is_more_open_than_without_the_project_s_file() {
+fn grants_are_exactly_the_paths_that_the_projects_file_opens() {
     let opened = Cell::new(0);
     for_all(&presets::some_scene(), |scene| {
         let stage = scene.build();

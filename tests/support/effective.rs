@@ -30,7 +30,7 @@ pub fn agreeing(model: &Model, path: &AbsPath) -> Vec<Effective> {
             vec![if is_empty { Effective::Exclude } else { Effective::Redacted }, Effective::Injected]
         }
         View::Fresh { writable: true, .. } | View::Absent { creatable: true } => vec![Effective::Private],
-        // `/run` is the sandbox's own, and so is all of `/` in a minimal base.
+        // `/run` is a private place, and so is all of `/` in a minimal base.
         View::Fresh { .. } | View::Absent { .. } if path.as_path().starts_with("/run") || !shows_root(model) => {
             vec![Effective::PrivateRo, Effective::Exclude]
         }

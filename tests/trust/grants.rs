@@ -79,12 +79,11 @@ fn an_injection_is_a_grant_outside_of_the_project() {
     let repository = tree();
     repository.add("home/u/proj/.git/config");
     assert_opens(&repository, &text(".git/config"), &[]);
-    let elsewhere =
-        "`/home/u/new/x`: the command reads another content there, which is injected (.agent-sandbox.toml:3:6)";
+    let elsewhere = "`/home/u/new/x`: the command reads injected content there (.agent-sandbox.toml:3:6)";
     assert_opens(&tree(), &text("~/new/x"), &[elsewhere]);
     // Presets in the file make the compiler resolve the presets again.
     assert_opens(&tree(), &format!("{}[filesystem]\npresets = ['@lint/all']\n", text("~/new/x")), &[elsewhere]);
-    let in_tmp = "`/tmp/x`: the command reads another content there, which is injected (.agent-sandbox.toml:3:6)";
+    let in_tmp = "`/tmp/x`: the command reads injected content there (.agent-sandbox.toml:3:6)";
     assert_opens(&tree(), &text("/tmp/x"), &[in_tmp]);
     // The user's injections are no grants of the file.
     let tree = tree();
@@ -171,7 +170,7 @@ fn a_project_file_can_open_single_paths_that_a_preset_hides() {
 }
 
 #[test]
-fn ro_inside_what_the_user_excludes_re_opens() {
+fn ro_inside_a_users_exclude_re_opens() {
     let tree = tree();
     user(&tree, "[filesystem]\nexclude = ['~/vault']\n");
     assert_opens(
@@ -442,7 +441,7 @@ fn the_folder_of_our_own_state_is_never_part_of_it() {
 /// By SPEC G5, a link in a hidden folder protects no other path. So hiding a folder can open a
 /// path.
 #[test]
-fn hiding_a_folder_opens_what_a_link_in_it_protects() {
+fn hiding_a_folder_opens_the_target_of_a_link_in_it() {
     let tree = tree();
     tree.add("home/u/proj/links/key -> /home/u/data/key");
     user(&tree, "[filesystem]\nexclude = ['**/key']\n");
@@ -536,7 +535,7 @@ fn a_service_that_starts_meanwhile_is_not_opened_by_the_file() {
 /// A visible socket can be used even if it is `ro`, so the grant does not say "read-only".
 // SPEC T3
 #[test]
-fn a_socket_that_shows_can_be_used() {
+fn a_visible_socket_can_be_used() {
     let tree = tree();
     tree.add("home/u/.run/agent=");
     assert_opens(&tree, "sockets = ['~/.run/agent']\n[filesystem]\nexclude = ['~/data']\n", &[]);

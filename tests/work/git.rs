@@ -5,32 +5,32 @@ use crate::{inside, output_inside, outside, succeeded};
 
 for_both!(
     branches_are_made_merged_and_rebased,
-    work_is_stashed_and_cleaned_beside_what_is_protected,
+    stash_and_clean_work_beside_protected_files,
     a_stash_beside_a_read_only_file_fails_and_loses_nothing,
     a_repository_is_made_packed_and_cloned,
     a_local_remote_is_fetched_and_pushed_to,
     a_worktree_is_added_and_removed,
-    a_worktree_of_before_is_removed_outside,
+    a_worktree_that_existed_at_the_start_is_removed_outside,
     a_worktree_whose_files_are_gone_stays_in_the_list_of_git,
     a_checkout_of_another_version_of_a_protected_file_is_reported,
     a_checkout_of_other_versions_in_a_protected_folder_is_reported,
-    what_a_repair_cannot_bring_back_is_said,
+    the_report_names_content_that_a_repair_cannot_restore,
     a_rebase_that_stops_at_a_protected_file_is_reported,
     husky_writes_its_scripts_into_a_folder_of_its_own,
     a_submodule_is_added_outside,
-    a_submodule_is_worked_in,
+    git_works_in_a_submodule,
     a_submodule_is_fetched_and_updated,
-    a_repository_in_the_repository_is_worked_in,
+    git_works_in_an_embedded_repository,
     hooks_of_the_host_run_and_cannot_be_changed,
     settings_that_git_writes_itself_reach_the_host,
-    an_upstream_leaves_as_a_whole_and_only_a_new_one,
+    only_a_new_and_complete_upstream_reaches_the_host,
     other_settings_stay_with_the_project,
     a_submodule_that_is_there_is_updated,
     a_list_of_sparse_checkout_stays_with_the_project,
-    repositories_that_are_made_and_worked_in_are_no_news,
-    worktrees_of_submodules_are_no_news,
-    repositories_in_a_folder_of_several_are_no_news,
-    a_worktree_with_the_same_programs_is_no_news,
+    ordinary_work_in_new_repositories_is_not_reported,
+    worktrees_of_submodules_are_not_reported,
+    repositories_in_a_folder_of_several_are_not_reported,
+    a_worktree_with_the_same_programs_is_not_reported,
 );
 
 const INIT: &str = "git init -q -b main; echo one >file; git add file; git commit -qm first";
@@ -55,7 +55,7 @@ fn branches_are_made_merged_and_rebased(place: &Place) {
 }
 
 /// Hidden untracked files must not stop git commands that go through all files.
-fn work_is_stashed_and_cleaned_beside_what_is_protected(place: &Place) {
+fn stash_and_clean_work_beside_protected_files(place: &Place) {
     outside(place, INIT);
     outside(place, "echo KEY=1 >.env.local; echo SECRET=1 >.env");
     inside(
@@ -121,7 +121,7 @@ fn a_worktree_is_added_and_removed(place: &Place) {
 /// The kernel does not remove a mount point of the command's own namespace. git removes files
 /// until it meets one and fails. The commits and the list of worktrees stay, and git outside can
 /// remove the rest.
-fn a_worktree_of_before_is_removed_outside(place: &Place) {
+fn a_worktree_that_existed_at_the_start_is_removed_outside(place: &Place) {
     outside(place, INIT);
     outside(place, "git worktree add -q tree -b other; cd tree; echo two >>file; git commit -qam second");
     let output = output_inside(place, "git worktree remove tree");
@@ -210,7 +210,7 @@ fn a_checkout_of_other_versions_in_a_protected_folder_is_reported(place: &Place)
 }
 
 // SPEC R2, R5
-fn what_a_repair_cannot_bring_back_is_said(place: &Place) {
+fn the_report_names_content_that_a_repair_cannot_restore(place: &Place) {
     outside(place, INIT);
     let said = |script: &str| String::from_utf8_lossy(&output_inside(place, script).stderr).into_owned();
     let broken = said("rm -rf .git/objects .git/refs .git/HEAD");
@@ -275,7 +275,7 @@ fn a_submodule_is_added_outside(place: &Place) {
 }
 
 /// `submodule add` and `submodule init` write settings, and must run outside.
-fn a_submodule_is_worked_in(place: &Place) {
+fn git_works_in_a_submodule(place: &Place) {
     outside(place, &format!("mkdir ../library; cd ../library; {INIT}"));
     outside(place, INIT);
     outside(
@@ -329,7 +329,7 @@ fn a_submodule_is_fetched_and_updated(place: &Place) {
 /// The nested repository is first one of several clones in a folder, and later embedded by `git
 /// add`.
 // SPEC P11
-fn a_repository_in_the_repository_is_worked_in(place: &Place) {
+fn git_works_in_an_embedded_repository(place: &Place) {
     outside(place, &format!("mkdir one; cd one; {INIT}"));
     let work = "cd one; git checkout -q -b topic; echo two >>file; git commit -qam second; git checkout -q main
                 git merge -q --ff-only topic; git branch -q -d topic; git stash list; git gc -q; git status -s";
@@ -361,7 +361,7 @@ fn hooks_of_the_host_run_and_cannot_be_changed(place: &Place) {
 /// move or remove it. A plain `git push` of the user still goes to the same remote, and an emptied
 /// copy removes no settings.
 // SPEC Q4
-fn an_upstream_leaves_as_a_whole_and_only_a_new_one(place: &Place) {
+fn only_a_new_and_complete_upstream_reaches_the_host(place: &Place) {
     outside(place, INIT);
     outside(
         place,
@@ -485,7 +485,7 @@ fn silent(place: &Place, script: &str) {
 }
 
 // SPEC R5, R11, R15
-fn repositories_that_are_made_and_worked_in_are_no_news(place: &Place) {
+fn ordinary_work_in_new_repositories_is_not_reported(place: &Place) {
     silent(
         place,
         &format!(
@@ -500,7 +500,7 @@ fn repositories_that_are_made_and_worked_in_are_no_news(place: &Place) {
 }
 
 // SPEC R5, R15
-fn worktrees_of_submodules_are_no_news(place: &Place) {
+fn worktrees_of_submodules_are_not_reported(place: &Place) {
     outside(place, "git init -q ../library; git -C ../library commit -q --allow-empty -m first");
     outside(
         place,
@@ -521,7 +521,7 @@ fn worktrees_of_submodules_are_no_news(place: &Place) {
 }
 
 // SPEC R5, R15
-fn repositories_in_a_folder_of_several_are_no_news(place: &Place) {
+fn repositories_in_a_folder_of_several_are_not_reported(place: &Place) {
     outside(place, "git init -q -b main one; git -C one commit -q --allow-empty -m first");
     silent(
         place,
@@ -532,7 +532,7 @@ fn repositories_in_a_folder_of_several_are_no_news(place: &Place) {
 }
 
 // SPEC P8
-fn a_worktree_with_the_same_programs_is_no_news(place: &Place) {
+fn a_worktree_with_the_same_programs_is_not_reported(place: &Place) {
     outside(
         place,
         &format!(

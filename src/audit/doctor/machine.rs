@@ -89,12 +89,12 @@ pub(super) fn kernel() -> DoctorFinding {
         Some(version) if version < (5, 3) => DoctorFinding::limited(
             format!("{release}, before 5.3"),
             "there are no pidfds, so runs are not supervised",
-            "a newer kernel, or `--exec`",
+            "use a newer kernel, or `--exec`",
         ),
         Some(version) if version < (6, 15) => DoctorFinding::limited(
             format!("{release}, before 6.15"),
             "a command that was killed looks like one that exits with 128 plus a signal",
-            "nothing needs to be done; a newer kernel tells them apart",
+            "use a newer kernel to tell them apart",
         ),
         _ => DoctorFinding::ok(release),
     }
@@ -113,8 +113,8 @@ pub(super) fn landlock(tried: &Tried) -> DoctorFinding {
     }
     DoctorFinding::limited(
         format!("{found}, without scopes"),
-        format!("open: {}", leaves_open(Protection::Landlock)),
-        "Linux 6.12 or later, with `landlock` in `lsm=`",
+        leaves_open(Protection::Landlock),
+        "use Linux 6.12 or later, with `landlock` in `lsm=`",
     )
 }
 
@@ -122,8 +122,8 @@ pub(super) fn seccomp() -> DoctorFinding {
     if launch::has_seccomp() {
         return DoctorFinding::ok("filters of system calls");
     }
-    let effect = format!("open: {}", leaves_open(Protection::Seccomp));
-    let remedy = "a kernel with CONFIG_SECCOMP_FILTER";
+    let effect = leaves_open(Protection::Seccomp);
+    let remedy = "use a kernel with CONFIG_SECCOMP_FILTER";
     DoctorFinding::limited("no filters for this architecture and kernel", effect, remedy)
 }
 
@@ -156,7 +156,7 @@ mod tests {
 
     // SPEC H3
     #[test]
-    fn each_of_the_four_cases_of_apparmor_says_what_it_loses() -> Result<(), std::io::Error> {
+    fn each_case_of_apparmor_names_the_lost_protections() -> Result<(), std::io::Error> {
         let restrict = ("etc/apparmor.d/bwrap-userns-restrict", "");
         let own = ("proc/self/attr/apparmor/current", "agent-sandbox (enforce)\n");
         let lost = Some("the guard cannot work, so mounts are neither compared with the plan nor locked");

@@ -49,9 +49,9 @@ pub struct DoctorFinding {
 #[serde(rename = "Status", rename_all = "kebab-case")]
 pub enum FindingStatus {
     Ok,
-    /// It works, with less protection or comfort.
+    /// Sandboxes work, with less protection or comfort.
     Limited,
-    /// Without it nothing runs.
+    /// Nothing runs without this part.
     Missing,
 }
 
@@ -114,7 +114,7 @@ pub fn diagnose(host: &Host, session: &Session, allow_root: bool) -> Diagnosis {
         Ok(Some(why)) => (
             Some(DoctorFinding::limited(
                 format!("cannot work here: {why}"),
-                format!("open: {}", leaves_open(Protection::Guard)),
+                leaves_open(Protection::Guard),
                 "see `user namespaces` and `AppArmor`",
             )),
             DoctorFinding::ok("a sandbox was started, on bwrap alone"),

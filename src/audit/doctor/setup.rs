@@ -43,7 +43,7 @@ pub(super) fn bwrap(host: &Host, machine: Option<Result<&Machine, &Diagnostic>>)
         Err(diagnostic) => DoctorFinding::missing(&diagnostic),
         Ok(version) if version.is_empty() => DoctorFinding::limited(
             format!("{path} does not say its version"),
-            "it may be something else than bubblewrap",
+            "it may be another program than bubblewrap",
             "make sure that the first `bwrap` on PATH is the one that you installed",
         ),
         Ok(version) => {

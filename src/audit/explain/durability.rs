@@ -63,7 +63,7 @@ pub enum WhenReplaced {
     CoveredAgain,
     /// The new file, which no rule opens any more.
     Closed,
-    /// The old file: it is mounted in a place of the sandbox's own.
+    /// The old file, because it is mounted in a private place.
     Stale,
     /// The new file, with the same access.
     Same,

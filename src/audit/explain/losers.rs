@@ -30,7 +30,7 @@ impl Loser {
 
     pub fn reason(&self) -> String {
         match self.directory.as_ref().and_then(|directory| directory.file_name()) {
-            Some(name) => format!("does not look into `{}`", escape_for_display(name)),
+            Some(name) => format!("does not search `{}`", escape_for_display(name)),
             None => self.why.text().to_owned(),
         }
     }
@@ -43,7 +43,7 @@ pub enum LoserReason {
     NextInLine,
     /// The rule is about a folder still farther up.
     LessSpecific,
-    /// It is a pattern, and the winner names the path.
+    /// The rule is a pattern, and the winner names the path.
     Glob,
     /// An injection replaces the content at the path. Rules are about the host's file, so none
     /// applies to the injected content.
@@ -58,8 +58,8 @@ pub enum LoserReason {
     /// The rule reached the path through a symlink or another mount, so it can only restrict
     /// access. It is no stricter than the winner.
     DoesNotTighten,
-    /// It is a `ro` of a built-in preset. Such a rule keeps a path from being changed, and never
-    /// shows a path that other rules exclude.
+    /// The rule is a `ro` of a built-in preset. Such a rule keeps a path from being changed, and
+    /// never shows a path that other rules exclude.
     PresetOnlyTightens,
     /// A pattern does not reach into an excluded directory.
     OutOfReach,
@@ -95,26 +95,26 @@ pub enum LoserReason {
 impl LoserReason {
     pub fn text(self) -> &'static str {
         match self {
-            LoserReason::NextInLine => "less specific; governs if that rule goes",
+            LoserReason::NextInLine => "less specific; decides without that rule",
             LoserReason::LessSpecific => "less specific",
             LoserReason::Glob => "a pattern; the other names the path",
-            LoserReason::Injection => "another content is injected there",
+            LoserReason::Injection => "other content is injected there",
             LoserReason::EarlierLayer => "its layer comes earlier",
             LoserReason::LessStrict => "less strict, in the same layer",
-            LoserReason::Equal => "equal, and later by spelling",
-            LoserReason::DoesNotTighten => "came by a link or another mount, and only tightens",
-            LoserReason::PresetOnlyTightens => "a preset's `ro` only tightens",
+            LoserReason::Equal => "equally strong, but later by its spelling",
+            LoserReason::DoesNotTighten => "reached through a link or another mount, so it can only restrict",
+            LoserReason::PresetOnlyTightens => "a preset's `ro` can only restrict",
             LoserReason::OutOfReach => "a pattern does not reach into excluded folders",
             LoserReason::BehindOneOutOfReach => "weaker than a pattern that is out of reach",
             LoserReason::OwnFile => "our own files stay read-only",
             LoserReason::LeftAlone => "left alone: git has this content",
             LoserReason::NoCredentials => "left alone: it holds no credentials",
-            LoserReason::Missing => "nothing was there to apply to",
-            LoserReason::NothingToBlock => "nothing was there to apply to, and nothing to block",
+            LoserReason::Missing => "nothing exists at its path",
+            LoserReason::NothingToBlock => "nothing exists at its path, and nothing has to be blocked",
             LoserReason::CannotBlock => "cannot be blocked: the state folder cannot be written",
             LoserReason::LinkNotFollowed => "a `rw` pattern does not follow a symlink",
             LoserReason::DanglingLink => "the symlink leads to nothing",
-            LoserReason::NotLookedInto => "does not look there",
+            LoserReason::NotLookedInto => "the pattern does not search there",
             LoserReason::ExpandedAtStart => "would match, but patterns are expanded at the start",
         }
     }
@@ -131,7 +131,7 @@ impl Explainer<'_> {
             ..Loser::new(by_glob(rule, &at), LoserReason::NotLookedInto)
         }));
         let winner_at = about.won.map(|(at, _)| at);
-        // If the winner has rivals at its own path, the best of them is next in line.
+        // If other rules lost at the winner's own path, the strongest of them is next in line.
         let has_rivals = about.won.is_some_and(|(at, winner)| {
             !winner.losers.is_empty() || (winner.access == Access::Exclude && self.silences_preset(about.path, at))
         });

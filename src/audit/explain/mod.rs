@@ -201,8 +201,8 @@ impl<'a> Explainer<'a> {
                 Diagnostic::new(Code::SymlinkLoop, format!("the symlinks at `{asked}` lead in a circle"))
                     .help("repair or remove the links")
             } else {
-                Diagnostic::new(Code::UnreadablePath, format!("cannot look at `{asked}`: {}", reason(&error))).help(
-                    "ask for the folder that you cannot look into: its rule governs everything in it, unless another \
+                Diagnostic::new(Code::UnreadablePath, format!("cannot examine `{asked}`: {}", reason(&error))).help(
+                    "ask for the folder that you cannot search: its rule governs everything in it, unless another \
                            rule names a path there",
                 )
             }

@@ -13,7 +13,7 @@ use crate::policy::AbsPath;
 
 use super::kinds::{AGENTS, GUARDED, INSTRUCTIONS, KINDS, ProjectKind};
 
-/// Every formatter reads it, so it tells nothing about a language.
+/// A file that every formatter reads, so it says nothing about the language of a project.
 const EDITORCONFIG: &str = ".editorconfig";
 
 #[derive(Debug, Default)]

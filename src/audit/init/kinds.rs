@@ -52,7 +52,7 @@ impl ProjectKind {
 }
 
 const PIPELINE: &str = "runs in CI with the project's credentials";
-const REVIEWERS: &str = "says who must agree to a change";
+const REVIEWERS: &str = "names the people who must agree to a change";
 
 /// Paths that take effect outside of the sandbox, or that control how the work is reviewed and
 /// built. The list leaves out paths that `@autorun` covers, and the work itself (build files,
@@ -81,12 +81,12 @@ pub(super) const GUARDED: &[(&str, &str)] = &[
     (".cargo/config", "can name a linker or a wrapper, which the next `cargo build` outside starts"),
     ("rust-toolchain.toml", "names the toolchain that the next `cargo` outside downloads and starts"),
     ("rust-toolchain", "names the toolchain that the next `cargo` outside downloads and starts"),
-    (".npmrc", "says where packages come from"),
+    (".npmrc", "names the sources of packages"),
     (".yarnrc.yml", "names the program that every `yarn` outside starts"),
     (".yarn/releases", "holds the program that every `yarn` outside starts"),
     (".yarn/plugins", "holds code that every `yarn` outside loads"),
     (".pnpmfile.cjs", "is code that every `pnpm install` outside runs"),
-    (".bundle/config", "says where gems come from"),
+    (".bundle/config", "names the sources of gems"),
     ("gradle/wrapper", "holds and names the program that every `gradlew` outside starts"),
     (".mvn", "names extensions that every `mvn` outside loads"),
 ];

@@ -32,14 +32,14 @@ pub fn propose(host: &Host, project: &Project) -> String {
 
 fn head(facts: &Facts, project: &Project) -> String {
     let mut out = comment(
-        "What a command in the sandbox may do here, besides the defaults: the project is writable, the rest of the \
+        "The access of a command in the sandbox here, besides the defaults: the project is writable, the rest of the \
          host is read-only, secrets are hidden. Proposed by `agent-sandbox init`; read it, and change it.",
     );
     out.push_str(
         "#\n\
          #   agent-sandbox check           is this file valid?\n\
          #   agent-sandbox lint            does each rule do something, and is a secret readable?\n\
-         #   agent-sandbox explain PATH    what holds at a path, and why?\n",
+         #   agent-sandbox explain PATH    which access has a path, and why?\n",
     );
     let kinds = facts.kinds.iter().map(|(kind, marker)| format!("{} (`{}`)", kind.name, relative(marker, project)));
     let git = match (facts.is_repository, facts.is_linked) {
@@ -61,7 +61,7 @@ fn head(facts: &Facts, project: &Project) -> String {
         out += &comment("Agents' settings, hooks and MCP servers in the project are read-only already (`@autorun`).");
     }
     if facts.is_partial {
-        out += &comment("The project is too large to be looked at as a whole: some files were not seen.");
+        out += &comment("The project is too large to be searched completely: some files were not examined.");
     }
     out
 }
@@ -101,14 +101,15 @@ fn hidden(facts: &Facts, project: &Project) -> String {
     }
     if !tracked.is_empty() {
         out += &comment(&format!(
-            "Not hidden, because git holds the same: {}. A mask over a file would not hide its copy in the repository, \
+            "Not hidden, because git holds the same content: {}. A mask over a file would not hide its copy in the \
+             repository, \
              and `git commit -a` would stop at the mask. If one of these is a secret, revoke it.",
             names(&tracked)
         ));
     }
     if !others.is_empty() {
         out += &comment(&format!(
-            "Left to you: {}. These files look like secrets, but have other names (hard links) or a name that is not \
+            "Not covered: {}. These files look like secrets, but have other names (hard links) or a name that is not \
              UTF-8, so a rule would not protect them.",
             names(&others)
         ));

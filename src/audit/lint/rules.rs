@@ -80,13 +80,13 @@ fn unused(host: &Host, index: &RuleIndex, rule: &Rule) -> Diagnostic {
         (format!("no socket is at `{written}`"), "correct the path, or start the service before the sandbox")
     } else if is_pattern && only_links(host, index, rule) {
         (
-            format!("`{written}` matches symlinks alone, which `{}` does not follow", rule.access),
+            format!("`{written}` matches only symlinks, which `{}` does not follow", rule.access),
             "name their targets: a process that can write the folder of a link chooses its target",
         )
     } else if is_pattern {
         (
             format!("`{written}` matches nothing here"),
-            "correct the pattern, or keep it for later: it counts as soon as something matches when a sandbox starts",
+            "correct the pattern, or keep it for later: it applies when a sandbox starts and something matches",
         )
     } else if rule.access.is_protective() && !opens(index, rule) {
         (format!("`{written}` does not exist, so nothing is protected"), "correct the path, or remove the rule")
@@ -219,10 +219,7 @@ fn shadowed(index: &RuleIndex, rule: &Rule) -> Option<Diagnostic> {
     }
     let written = escape_for_display(&rule.text);
     let (message, help) = if says_the_same {
-        (
-            format!("`{written}` says what other rules say already"),
-            "remove it, or keep it in case the other rules are removed",
-        )
+        (format!("`{written}` repeats other rules"), "remove it, or keep it in case the other rules are removed")
     } else {
         (
             format!("`{written}` decides nothing: other rules are stronger at every path that it names"),
@@ -240,7 +237,8 @@ fn redundant(index: &RuleIndex, rule: &Rule) -> Option<Diagnostic> {
         let decision = compiled.decisions.get(&found.path);
         decision.is_some_and(|decision| decision.losers.iter().any(|loser| loser.rule.access != rule.access))
     };
-    // A rule that creates, blocks or demands a path has this effect with any rules around it.
+    // A rule that creates, blocks or requires a path has this effect whatever the rules around it
+    // are.
     let acts = rule.if_missing != IfMissing::Skip;
     if index.has_pin(rule) || rule.shows_socket || acts || index.matches(rule).iter().any(beats) {
         return None;
@@ -276,13 +274,13 @@ fn glob_as_name(host: &Host, index: &RuleIndex, rule: &Rule) -> Option<Diagnosti
     let written = escape_for_display(&rule.text);
     let (message, help) = if is_whole {
         (
-            format!("`{written}` is taken as the name of `{path}`, though it reads as a pattern"),
-            format!("to mean that name and nothing else, put `\\` before each of `* ? [ ] {{ }}`{escaped}"),
+            format!("`{written}` is used as the name of `{path}`, although it looks like a pattern"),
+            format!("put `\\` before each of `* ? [ ] {{ }}` to mean that name and nothing else{escaped}"),
         )
     } else {
         (
             format!("`{written}` is a pattern that does not match the content of `{path}`"),
-            format!("if you mean that folder, put `\\` before each of `* ? [ ] {{ }}` in its name{escaped}"),
+            format!("put `\\` before each of `* ? [ ] {{ }}` in its name if you mean that folder{escaped}"),
         )
     };
     Some(Diagnostic::new(Code::GlobAsName, message).at(&rule.origin).help(help).as_note(is_whole))
@@ -298,7 +296,7 @@ pub(super) fn unused_presets(compiled: &Compiled, findings: &mut Vec<LintFinding
         by_layers.chain(by_presets).map(|reference| reference.value.trim_start_matches(['!', '@'])).collect();
     for (layer, (name, definition)) in definitions().filter(|(_, (name, _))| !named.contains(name.as_str())) {
         findings.push(LintFinding::of(
-            Diagnostic::new(Code::UnusedPreset, format!("the preset `@{name}` is defined, and nothing names it"))
+            Diagnostic::new(Code::UnusedPreset, format!("the preset `@{name}` is defined, but no layer names it"))
                 .at(&definition.origin)
                 .help(format!("turn it on with `presets = [\"@{name}\"]` in `[filesystem]`, or remove it"))
                 .as_note(is_for_many(layer.kind)),

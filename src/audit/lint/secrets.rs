@@ -12,7 +12,7 @@ use crate::compile::presets::data::PUBLIC_ENV;
 use crate::host::{FileKind, Host};
 use crate::policy::AbsPath;
 
-/// Keys and credentials are small.
+/// The largest file whose content is examined. Keys and credentials are small.
 const LARGEST: u64 = 1 << 18;
 
 #[derive(Clone, Copy)]
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_hold_nothing_else_are_enough() {
+    fn a_name_that_only_secrets_have_is_enough() {
         for name in
             [".env", ".env.local", "id_rsa", "id_ed25519", ".netrc", "store.p12", "passwords.kdbx", "master.key"]
         {

@@ -80,7 +80,8 @@ fn goes_with_host_home(compiled: &Compiled, path: &AbsPath) -> bool {
 
 fn held_by_git(path: &AbsPath, like: &str) -> Diagnostic {
     let message = format!("`{path}` looks like {like}, and stays readable: git holds the same content");
-    let help = "if it is one, revoke it and take it out of git: a mask over a file would not hide the repository";
+    let help = "revoke it if it is one, and take it out of git: a mask over a file would not hide its copy in the \
+                repository";
     Diagnostic::new(Code::TrackedSecret, message).help(help)
 }
 
@@ -98,7 +99,7 @@ fn hidden_from_git(compiled: &Compiled, tracked: &mut TrackedFiles, findings: &m
     }
 }
 
-/// Reports the files that a preset hides only because they differ from what git has.
+/// Reports the files that a preset hides only because they differ from git's version.
 pub(super) fn report_tracked(compiled: &Compiled, said: &mut Diagnostics) {
     let mut paths = compiled.resolution.tracked_and_changed.clone();
     paths.sort();
@@ -135,10 +136,10 @@ pub(super) fn hard_links(host: &Host, compiled: &Compiled, findings: &mut Vec<Li
         let is_accepted = decision.access.is_protective() && decision.hard_links == HardLinks::Allow;
         if decision.kind == FileKind::File && decision.names > 1 && is_accepted && !decision.shows_socket {
             let message = format!(
-                "`{path}` is one of {} hard links to a file, and the rule accepts that `{}` covers this one alone",
+                "`{path}` is one of {} hard links to a file, and the rule accepts that `{}` covers only this one",
                 decision.names, decision.access
             );
-            let help = format!("`{}` shows the others", plan::find_names(path));
+            let help = format!("list the others with `{}`", plan::find_names(path));
             let diagnostic = Diagnostic::new(Code::HardLink, message).at(&decision.origin).help(help).as_note(true);
             findings.push(LintFinding::on(path, diagnostic));
         }
@@ -159,7 +160,7 @@ pub(super) fn hard_links(host: &Host, compiled: &Compiled, findings: &mut Vec<Li
             more => format!(", and so have {more} more"),
         };
         let message = format!("`{first}` is hidden with its folder, but has other names (hard links){more}");
-        let help = format!("`{}` shows them: remove or hide them, too", plan::find_names(first));
+        let help = format!("list them with `{}`, and remove or hide them, too", plan::find_names(first));
         let diagnostic = Diagnostic::new(Code::HardLink, message).at(&decision.origin).help(help);
         findings.push(LintFinding::on(first, diagnostic));
     }

@@ -76,9 +76,9 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
-    /// It works, on the host's file.
+    /// The operation works, on the host's file.
     Allowed,
-    /// It works, on something of the sandbox's own.
+    /// The operation works, but on a file or folder that belongs to the sandbox.
     Private,
     Refused,
 }

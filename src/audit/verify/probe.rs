@@ -34,11 +34,11 @@ pub const SUBCOMMAND: &str = "__verify";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename = "Operation", rename_all = "kebab-case")]
 pub enum ProbeOperation {
-    /// Open it for reading.
+    /// Opens the path for reading.
     Read,
-    /// Open a file for appending, or make a file without a name in a directory.
+    /// Opens a file for appending, or makes a file without a name in a directory.
     Write,
-    /// Rename a directory.
+    /// Renames a directory.
     Move,
 }
 
@@ -139,7 +139,7 @@ pub fn answer(questions: &Questions, on_host: bool) -> io::Result<ProbeAnswers> 
         socket: errno(connected.map(drop)),
         settings: errno(fs::OpenOptions::new().write(true).open(SETTING).map(drop)),
         limits: limits(),
-        // These two come last, because their success changes the process.
+        // These two operations come last, because their success changes the process.
         user_namespace: if on_host { 0 } else { make_user_namespace() },
         unmounts: questions.mounts.iter().filter(|_| !on_host).map(unmounted).collect(),
     };

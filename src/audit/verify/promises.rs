@@ -202,7 +202,7 @@ impl PromiseList<'_> {
                     self.write(own, if is_read_only { Refused } else { Private });
                 }
                 Mount::DataFile { .. } => {
-                    // `show` and `explain` say `ro`.
+                    // `show` and `explain` say `ro` for our own files, so `verify` does, too.
                     let own = &Claim { access: Some(Access::Ro), ..own.clone() };
                     self.read(own, Private);
                     self.write(own, Refused);

@@ -23,15 +23,15 @@ pub use tree::Folding;
 ///
 /// One line for each path at which another decision begins: the access of a command there, and the
 /// rule that gives it. All other paths have the access of the nearest path around them. A rule with
-/// many matches in one folder is one line, unless `--all`. Nothing is started, and nothing on the
-/// host is changed.
+/// many matches in one folder is one line, unless `--all` is given. Nothing is started, and nothing
+/// on the host is changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ShowArgs {
-    /// Show N levels of the tree, and count what is below them
+    /// Show N levels of the tree, and count the paths below them
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
-    /// Show each path, also where one rule has many
+    /// Show each path, even if one rule has many
     #[arg(long)]
     all: bool,
     /// Print one JSON object, always with all paths: see `agent-sandbox schema show`

@@ -19,7 +19,7 @@ pub struct Folding {
 /// Up to this many matches of one rule in one folder are shown one by one.
 const FEW: usize = 4;
 
-/// Longer lines do not move the columns of all other lines.
+/// The width up to which a line moves the columns of all other lines.
 const WIDEST: usize = 60;
 
 /// One line: the tree on the left, then the columns, if any.

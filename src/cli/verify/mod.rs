@@ -113,7 +113,7 @@ pub(super) fn run(
 
 fn cannot_verify(why: &str) -> Diagnostic {
     Diagnostic::new(Code::VerifyFailed, format!("the sandbox cannot be examined: {why}"))
-        .help("`agent-sandbox doctor` says what this machine can do; `--debug` shows what was started")
+        .help("find the cause with `agent-sandbox doctor` or `--debug`")
 }
 
 /// The probe is this executable. With a guard, it lies at the guard's path inside the sandbox.

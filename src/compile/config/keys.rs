@@ -1,5 +1,5 @@
-//! The keys of each table. The parser dispatches from these lists and takes its suggestions for
-//! unknown keys from them; the tests of `schema` compare them with the schema.
+//! The keys of each table. The parser finds the reader of a key in these lists, and its suggestions
+//! for unknown keys come from them. The tests of `schema` compare the lists with the schema.
 
 use super::parse::{TomlValue, Walk};
 use super::{ConfigFile, Env, Filesystem, Git, Limits, PresetDefinition};
@@ -135,7 +135,7 @@ pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
     }
     let is_variable = key.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_');
     if known == names(ENV) && is_variable && !key.is_empty() {
-        return format!("to give a variable a value, write `set = {{ {key} = \"…\" }}`");
+        return format!("write `set = {{ {key} = \"…\" }}` to give a variable a value");
     }
     // The key may belong to another table: in TOML, every key after `[filesystem]` belongs to that
     // table.
@@ -151,10 +151,10 @@ pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
         (names(INJECT), "in `[[inject]]`"),
     ];
     if let Some((_, place)) = places.iter().find(|(keys, _)| keys.contains(&key)) {
-        return format!("`{key}` belongs {place}");
+        return format!("write `{key}` {place}");
     }
     match nearest(&spelled, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
-        None => format!("the keys here are {}", listed(known.iter().map(|name| format!("`{name}`")), "and")),
+        None => format!("write one of these keys: {}", listed(known.iter().map(|name| format!("`{name}`")), "and")),
     }
 }

@@ -113,9 +113,8 @@ pub struct Filesystem {
     pub base: Option<Sourced<BaseTree>>,
 }
 
-/// The variables of the environment that the command gets. Without an entry that names it, a
-/// variable passes, unless it leads to a socket or a session of the host (`SSH_AUTH_SOCK`,
-/// `DISPLAY`, …).
+/// The variables of the environment that the command gets. A variable that no entry names passes,
+/// unless it leads to a socket or a session of the host (`SSH_AUTH_SOCK`, `DISPLAY`, …).
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, default)]
 pub struct Env {
@@ -222,7 +221,8 @@ pub struct Git {
     pub identity: Option<Sourced<GitIdentity>>,
 }
 
-// The `/tmp` that the command sees. Not a doc comment, which the schema of `show` would repeat.
+// The `/tmp` that the command sees. This is not a doc comment, because the schema of `show` would
+// repeat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]

@@ -1,4 +1,5 @@
-//! Decides which rule wins at each path. OWNS how precedence is applied (SPEC section 5); pure.
+//! Decides which rule wins at each path. This stage alone applies precedence (SPEC section 5). It
+//! reads nothing from the machine.
 
 mod placeholders;
 
@@ -86,7 +87,7 @@ pub struct Decisions {
 }
 
 impl Decision {
-    /// Whether a place of the sandbox's own replaces the host's (SPEC section 25).
+    /// Whether a private place replaces the host's folder (SPEC section 25).
     pub fn is_own_place(&self) -> bool {
         self.access == Access::Exclude && self.mask == Mask::OwnPlace
     }
@@ -205,23 +206,23 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
     decisions
 }
 
-/// Whether a rule that came through a symlink may show its path in a place of the sandbox's own.
-/// Only an exact `ro` rule that a user wrote may.
+/// Whether a rule that came through a symlink may show its path in a private place. Only an exact
+/// `ro` rule that a user wrote may.
 fn may_show(found: &Match) -> bool {
     let is_named = found.exactness == Exactness::Exact && found.rule.layer > LayerKind::Preset;
     is_named && found.rule.access == Access::Ro && !found.rule.refinements.only_tightens
 }
 
-/// Whether only a place of the sandbox's own hides the path of a rule, and no command can replace a
-/// symlink on the way there.
+/// Whether only a private place hides the path of a rule, and no command can replace a symlink on
+/// the way there.
 fn shows(found: &Match, decisions: &Decisions) -> bool {
     let is_hidden = decisions.governing(&found.path).is_some_and(|(_, decision)| decision.is_own_place());
     let can_be_replaced = |link: &AbsPath| governed(link, decisions) == Access::Rw;
     is_hidden && (!found.links.iter().any(can_be_replaced) || ablate::is_off(Mitigation::LinkChecks))
 }
 
-/// Whether a rule that only tightens is stricter than `decisions`. No rule of that kind has a part
-/// in `decisions`.
+/// Whether a rule that only tightens is stricter than `decisions`. `decisions` must come from the
+/// other rules alone.
 fn tightens(found: &Match, decisions: &Decisions) -> bool {
     let came_through_link = !found.links.is_empty();
     !(came_through_link && ablate::is_off(Mitigation::ExcludeThroughLink))
@@ -366,8 +367,8 @@ fn in_reach(candidate: &Match, decisions: &Decisions) -> bool {
     candidate.exactness != Exactness::Glob || decisions.reaches(&candidate.fixed_prefix, &candidate.matched)
 }
 
-/// The directories that none of the equally strong rules names. All these rules count, because
-/// only their spelling decides which one is called the winner.
+/// The directories that none of the equally strong rules names. All these rules count: the winner
+/// among them depends only on their spelling.
 fn unnamed_by_all<'m>(mut found: impl Iterator<Item = &'m Match>) -> Option<Box<UnnamedAncestors>> {
     let first = found.next()?.unnamed.clone()?;
     found.try_fold(first, |unnamed, found| Some(Box::new(unnamed.and(found.unnamed.as_ref()?))))
@@ -445,8 +446,8 @@ fn protect_own_files<'o>(
     }
 }
 
-/// SPEC Q6: hides the copies of private files and the reports of runs. The copies and reports of
-/// other projects are the most important. The command sees its own copies elsewhere.
+/// SPEC Q6: hides the copies of private files and the reports of runs, above all those of other
+/// projects. The command sees its own copies at another path.
 fn hide_copies_and_reports(decisions: &mut Decisions, layers: &Layers) {
     if ablate::is_off(Mitigation::OwnFiles) {
         return;

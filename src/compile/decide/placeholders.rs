@@ -66,7 +66,7 @@ pub(super) fn settle(
 
 /// Puts a placeholder at the missing target of an injection if the directory around the target is
 /// the host's. In such a directory bwrap cannot make a mount point, or would leave it behind. In a
-/// file system of the sandbox's own, bwrap makes the mount point.
+/// private place, bwrap makes the mount point.
 pub(super) fn settle_injections(
     decisions: &mut Decisions,
     resolution: &Resolution,

@@ -69,7 +69,7 @@ pub(super) const UNSET: &[Default] = &[
     always(&["PULSE_SERVER", "PULSE_COOKIE", "PULSE_RUNTIME_PATH", "PIPEWIRE_*"], "the sound server has a microphone"),
     always(
         &["NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID", "WATCHDOG_PID", "WATCHDOG_USEC"],
-        "it is between the caller and the service manager",
+        "it connects the caller to the service manager",
     ),
     always(&["CREDENTIALS_DIRECTORY"], "secrets for the caller's service"),
     always(&["WATCHMAN_SOCK"], "watchman starts commands outside"),
@@ -83,18 +83,18 @@ pub(super) const PASS: &[Default] = &[
     always(&["PWD"], "bwrap sets it to the working directory"),
     always(
         &["TERM", "TERMINFO", "TERMINFO_DIRS", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLUMNS", "LINES"],
-        "what the terminal can do",
+        "the abilities of the terminal",
     ),
-    always(&["CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "FORCE_COLOR", "NO_COLOR"], "whether to use colours"),
+    always(&["CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "FORCE_COLOR", "NO_COLOR"], "the choice of colours"),
     always(&["LANG", "LANGUAGE", "LC_*", "LOCALE_ARCHIVE", "TZ", "TZDIR"], "language and time zone"),
     always(&["EDITOR", "PAGER", "VISUAL"], "programs of your choice"),
     always(
         &["TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_*", "XDG_DATA_*", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"],
-        "where programs keep their files",
+        "folders for the files of programs",
     ),
     always(
         &["CURL_CA_BUNDLE", "NIX_SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "SSL_CERT_*"],
-        "which certificates to trust",
+        "the trusted certificates",
     ),
     Default { names: DOCKER, when: When::DockerIs(true), why: "docker is on" },
 ];

@@ -1,5 +1,5 @@
-//! Selects the variables that the command gets. OWNS the precedence among their entries (SPEC
-//! section 10); pure.
+//! Selects the variables that the command gets. This stage alone decides which entry wins (SPEC
+//! section 10). It reads nothing from the machine.
 //!
 //! agent-sandbox starts bwrap with these variables and no others (SPEC E1), because
 //! `/proc/1/environ` inside shows the environment of bwrap. `--setenv` would show the values in
@@ -28,7 +28,7 @@ use crate::sys::ablate::{self, Mitigation};
 
 use defaults::When;
 
-/// bwrap sets it to 1, which tells programs that they are inside (SPEC B16).
+/// The variable by which programs know that they are inside (SPEC B16). bwrap sets it to 1.
 pub const MARK: &str = "AGENT_SANDBOX";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -281,7 +281,7 @@ fn patterns(names: &[Sourced<String>], diagnostics: &mut Diagnostics) -> Vec<(Na
             Err(problem) => {
                 let message = format!("`{}` is not a valid pattern: {problem}", escape_for_display(OsStr::new(value)));
                 let help =
-                    "`*`, `?`, `[…]` and `{a,b}` have a meaning; put `\\` before a character to take it as it is";
+                    "put `\\` before a character to take it as it is: `*`, `?`, `[…]` and `{a,b}` have a meaning";
                 diagnostics.push(Diagnostic::new(Code::InvalidPattern, message).at(origin).help(help));
             }
         }

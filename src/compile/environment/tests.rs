@@ -65,7 +65,7 @@ fn value(written: &[Written]) -> Option<String> {
 
 // SPEC E2, E3
 #[test]
-fn the_latest_layer_that_says_something_decides() {
+fn the_latest_layer_that_names_a_variable_decides() {
     let table: &[(&[Written], Option<&str>)] = &[
         (&[], Some("caller")),
         (&[(USER, "unset = ['A']")], None),

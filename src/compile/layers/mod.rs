@@ -1,7 +1,7 @@
 //! Discovery: the project of this run, the configuration files that exist, and their order.
 //!
-//! OWNS the layer order, the search for the project root (SPEC L1–L6), and the list of our own
-//! files that no rule can open (SPEC D6).
+//! This stage alone knows the layer order, the search for the project root (SPEC L1–L6), and the
+//! list of our own files that no rule can open (SPEC D6).
 
 mod root;
 #[cfg(test)]
@@ -26,7 +26,7 @@ use crate::sys::ablate::{self, Mitigation};
 pub use root::is_unsafe_root;
 
 pub const PROJECT_FILE: &str = ".agent-sandbox.toml";
-/// No policy is this large; a larger file was named by mistake.
+/// The largest policy file. A larger file was named by mistake.
 pub(crate) const MAX_CONFIG_BYTES: u64 = 1 << 20;
 const SYSTEM_FILE: &str = "/etc/agent-sandbox/config.toml";
 
@@ -125,10 +125,11 @@ impl Layers {
     /// The folder, below the state folder, with the files that bwrap binds.
     pub const MOUNT_FILES: &str = "mounts";
 
-    /// The folder, below the state folder, with the copies of private files. Hidden inside.
+    /// The folder, below the state folder, with the copies of private files. The command cannot see
+    /// it.
     pub const PRIVATE: &str = "private";
 
-    /// The folder, below the state folder, with the reports of runs. Hidden inside.
+    /// The folder, below the state folder, with the reports of runs. The command cannot see it.
     pub const REPORTS: &str = "reports";
 
     pub fn mount_files(&self) -> AbsPath {
@@ -229,13 +230,13 @@ fn many_repositories(nested: &git::NestedRepositories) -> impl Iterator<Item = D
     });
     let overfull = nested.overfull.iter().map(move |git_dir| {
         let index = git_dir.child("index");
-        let message = format!("`{index}` names too many submodules to look at; it is moved aside when the run ends");
+        let message = format!("`{index}` names too many submodules to examine; it is moved aside when the run ends");
         warn(message, "run `git reset` outside, which makes it anew from the last commit")
     });
     let others = nested.found.len().saturating_sub(git::nested::MOST_PROTECTED);
     let others = (others > 0).then(|| {
         let message = format!("{others} repositories in the project are only checked when the run ends");
-        warn(message, "if these are not yours, run `git reset` and `git worktree prune` outside")
+        warn(message, "run `git reset` and `git worktree prune` outside if these are not yours")
     });
     crowded.chain(overfull).chain(others)
 }
@@ -262,7 +263,7 @@ fn home(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
     let problem = match host.resolve(home.as_path()) {
         Ok(resolved) if resolved.kind == Some(FileKind::Directory) => return Ok(resolved.path),
         Ok(_) => "is not a directory".to_owned(),
-        Err(e) => format!("cannot be looked at: {}", reason(&e)),
+        Err(e) => format!("cannot be examined: {}", reason(&e)),
     };
     Err(Diagnostic::new(Code::NoHome, format!("the home `{home}` {problem}"))
         .help("set HOME to your home: rules that start with `~` would otherwise protect nothing"))
@@ -370,7 +371,8 @@ impl LayerReader<'_> {
         self.own_files.extend(found.map(OwnFile::configuration));
     }
 
-    /// A command that can write our executable can make the next run start without a sandbox.
+    /// Protects our executable. A command that can write it can make the next run start without a
+    /// sandbox.
     fn protect_executable(&mut self, path: &AbsPath) {
         // The next run does not start a file that does not exist.
         if matches!(self.host.kind(path), Ok(Some(FileKind::File))) {
@@ -472,8 +474,8 @@ pub(crate) fn unreadable(name: &str, problem: &dyn Display) -> Diagnostic {
         .help("make it a readable TOML file, or remove it")
 }
 
-/// Whether the file itself is a symlink, so that a policy was meant to be there. A link on the way
-/// is no reason for a warning: many users have one at `~/.config`.
+/// Whether the file itself is a symlink, which shows that a policy was meant to be there. A link on
+/// the way to the file is no reason for a warning: many users have one at `~/.config`.
 fn is_link(host: &Host, file: &AbsPath) -> bool {
     let folder = file.parent().and_then(|folder| host.resolve(folder.as_path()).ok());
     let entry = folder.zip(file.file_name()).map(|(folder, name)| folder.path.child(name));

@@ -51,7 +51,7 @@ fn has_marker(
         let found = host.exists(&path).and_then(|exists| Ok(exists && !is_placeholder() && is_ours()?));
         found.unwrap_or_else(|e| {
             let message = format!("cannot look for `{path}`: {}", reason(&e));
-            let help = "make the folder searchable: a policy there must not go unseen";
+            let help = "make the folder searchable, so that a policy in it is not missed";
             diagnostics.push(Diagnostic::new(Code::UnreadableConfig, message).help(help));
             false
         })

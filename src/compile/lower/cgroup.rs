@@ -9,7 +9,7 @@ use crate::sys::ablate::{self, Mitigation};
 
 use super::limits;
 
-/// Names the cgroups of runs in a delegated folder. The number of the process follows.
+/// The beginning of the name of each cgroup in a delegated folder. The process id follows.
 pub const CGROUP_PREFIX: &str = "agent-sandbox-";
 
 /// How a run gets a cgroup of its own, and the programs for it.

@@ -8,7 +8,7 @@ use crate::policy::Origin;
 
 use super::{Argv, Operation};
 
-/// bwrap fails with more arguments than this (`MAX_ARGS`). It does not count its own name.
+/// The most arguments that bwrap accepts (`MAX_ARGS`). bwrap does not count its own name.
 pub const MAX_WORDS: usize = 9000;
 
 impl Argv {

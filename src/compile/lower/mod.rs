@@ -1,4 +1,5 @@
-//! Turns a plan into bwrap's arguments. OWNS the spelling of bwrap's flags; pure.
+//! Turns a plan into bwrap's arguments. This stage alone spells bwrap's flags. It reads nothing
+//! from the machine.
 
 mod cgroup;
 mod limit;
@@ -24,11 +25,11 @@ use crate::sys::seccomp;
 pub use cgroup::{CGROUP_PREFIX, CgroupSource, LoweredCgroup};
 pub use limit::MAX_WORDS;
 
-/// The youngest flag that every policy needs (bubblewrap 0.5).
+/// The newest flag that every policy needs (bubblewrap 0.5).
 pub const PERMS: &str = "--perms";
-/// Forbids user namespaces inside (bubblewrap 0.8).
+/// The flag that forbids user namespaces inside (bubblewrap 0.8).
 pub const DISABLE_USERNS: &str = "--disable-userns";
-/// The size of a tmpfs (bubblewrap 0.7).
+/// The flag for the size of a tmpfs (bubblewrap 0.7).
 pub const SIZE: &str = "--size";
 
 /// The first file descriptor after those of the run sheet and the supervisor's socket
@@ -143,7 +144,7 @@ impl Argv {
         cgroup.chain(self.words()).collect()
     }
 
-    /// All arguments, bwrap first.
+    /// bwrap and all its arguments.
     pub fn words(&self) -> Vec<OsString> {
         std::iter::once(self.program.as_os_str().to_owned())
             .chain(self.operations.iter().flat_map(|operation| &operation.words).cloned())

@@ -1,5 +1,5 @@
-//! The places of the sandbox's own that the settings `home` and `base` ask for, and the files of
-//! the host that are visible in them without a rule (SPEC section 25).
+//! The private places that the settings `home` and `base` ask for, and the files of the host that
+//! are visible in them without a rule (SPEC section 25).
 
 pub mod programs;
 
@@ -19,7 +19,7 @@ use programs::PROGRAMS;
 pub const MINIMAL: [&str; 10] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix"];
 
-/// A home in one of these folders belongs to a service, and holds files that programs need.
+/// System folders. A home in one of them belongs to a service, and holds files that programs need.
 const SYSTEM: [&str; 5] = ["/usr", "/etc", "/var", "/dev", "/run"];
 
 const ON_PATH: Origin = Origin::BuiltIn("a folder of PATH in the private home");
@@ -85,7 +85,7 @@ fn own_place(path: AbsPath, origin: &Origin) -> Rule {
     Rule { refinements, ..Rule::exact(Access::Exclude, path, LayerKind::Base, origin.clone()) }
 }
 
-/// The rule that shows a path of the host in a place of the sandbox's own, and nowhere else.
+/// The rule that shows a path of the host in a private place, and nowhere else.
 fn shown(path: AbsPath, origin: Origin) -> Rule {
     let refinements = Refinements { only_shows: true, ..Refinements::NONE };
     Rule { refinements, ..Rule::exact(Access::Ro, path, LayerKind::Base, origin) }

@@ -33,11 +33,11 @@ pub fn check_hard_links(plan: &Plan, decisions: &Decisions, diagnostics: &mut Di
         }
         let more = match more {
             0 => String::new(),
-            1 => "; the rule meets one more such file".to_owned(),
-            more => format!("; the rule meets {more} more such files"),
+            1 => "; the rule matches one more such file".to_owned(),
+            more => format!("; the rule matches {more} more such files"),
         };
         let message =
-            format!("`{path}` is one of {names} hard links to a file, and `{access}` covers this one alone{more}");
+            format!("`{path}` is one of {names} hard links to a file, and `{access}` covers only this one{more}");
         let help = format!(
             "remove the others (`{}` shows them), \
                  or accept them: {access} = [{{ path = \"{path}\", hard-links = \"allow\" }}]",
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_to_copy_does_nothing_that_a_file_name_says() {
+    fn a_file_name_adds_nothing_to_a_command_to_copy() {
         let path = AbsPath::root().child("a; touch $(b)");
         assert_eq!(find_names(&path), "find ~ -xdev -samefile '/a; touch $(b)'");
         assert_eq!(find_names(&AbsPath::root().child("x")), "find ~ -xdev -samefile /x");

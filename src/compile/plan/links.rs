@@ -36,7 +36,7 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
     for file in own {
         if let Some(link) = writable_link(plan, &file.links) {
             let message = format!(
-                "`{link}` is a symlink of agent-sandbox's own files; a command can replace it, and so choose the policy"
+                "`{link}` is a symlink to agent-sandbox's own files; a command can replace it, and so choose the policy"
             );
             let help = "put the file itself there, or name the target of the link with `--config`";
             diagnostics.push(Diagnostic::new(Code::WritableLink, message).help(help));

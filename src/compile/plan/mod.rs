@@ -1,5 +1,5 @@
 //! Plans the mounts and their order from the decisions, and finds the decisions that need no mount.
-//! Pure.
+//! This stage reads nothing from the machine.
 
 mod hard_links;
 mod injections;
@@ -60,8 +60,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether the command can follow the symlink of the host at `path`. In a place of the
-    /// sandbox's own, the plan may make the symlink again.
+    /// Whether the command can follow the symlink of the host at `path`. In a private place, the
+    /// plan may make the symlink again.
     pub fn shows_link(&self, path: &AbsPath) -> bool {
         let is_made = |planned: &PlannedMount| planned.path == *path && matches!(planned.mount, Mount::Symlink { .. });
         self.view(path).shows_host() || self.mounts.iter().any(is_made)
@@ -179,7 +179,7 @@ struct OpenMask {
 /// The mode of a directory in which only the mount points can be reached.
 const SEARCH_ONLY: u32 = 0o111;
 const CLOSED: u32 = 0o000;
-/// Accessible to the command's user alone.
+/// The mode of a directory that only the command's user can access.
 const OWN: u32 = 0o700;
 
 impl Planner<'_> {
@@ -193,7 +193,7 @@ impl Planner<'_> {
         self.views.cover(path, view);
     }
 
-    /// Adds a mount for a place of the sandbox's own that a setting asks for.
+    /// Adds a mount for a private place that a setting asks for.
     fn own(&mut self, path: &AbsPath, mount: Mount, because: &Origin) {
         let is_place = matches!(mount, Mount::OwnRoot | Mount::Tmpfs { .. });
         let because = because.clone();
@@ -204,8 +204,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Makes again the host's symlinks that lie in a place of the sandbox's own and lead to a path
-    /// that the command sees.
+    /// Creates the host's symlinks again that lie in a private place and lead to a path that the
+    /// command sees.
     fn links_to_shown(&mut self, links: &[ShownLink]) {
         let mut made = BTreeSet::new();
         for ShownLink { path, target, leads_to, because } in links {
@@ -293,8 +293,8 @@ impl Planner<'_> {
             && self.links.len() < private::MOST_LINKS;
         let is_injected = decision.injected.is_some();
         let changes_nothing = || inherited.gives(decision.access) && !leads_on() && !is_link && !is_injected;
-        // The base mount of `/` is the rule on `/`. A second mount would cover all mounts in
-        // between.
+        // The base mount of `/` already carries out the rule on `/`. A second mount of `/` would
+        // cover all mounts made since.
         if path.is_root() || (self.optimize && changes_nothing()) {
             self.redundant.push(RedundantRule {
                 path: path.clone(),

@@ -95,15 +95,15 @@ impl PlannedMount {
 /// The purpose of a step of the set-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// It belongs to every sandbox.
+    /// The step belongs to every sandbox.
     Base,
-    /// It belongs to a place of the sandbox's own that a setting asks for.
+    /// The step makes a private place that a setting asks for.
     Own,
     Rule(Access),
-    /// It shows another content in the place of the host's.
+    /// The step shows other content instead of the host's.
     Injection,
-    /// It keeps a directory from being moved, so that `keeps`, a path below it, stays where the
-    /// rule says (SPEC B12). A writable bind covers the pin, so the command does not see it.
+    /// The step keeps a directory from being moved, so that `keeps`, a path below it, stays where
+    /// the rule says (SPEC B12). A writable bind covers the pin, so the command does not see it.
     Pin {
         keeps: AbsPath,
     },

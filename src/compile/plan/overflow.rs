@@ -16,11 +16,13 @@ use crate::sys::ablate::{self, Mitigation};
 
 use super::{BindKind, CLOSED, Mount, OnMissingSource, Plan, PlannedMount, Purpose, View};
 
-/// With 64 of them bwrap's share of a start is as long as that of the default policy; with 128 it
-/// is three times as long (benches/results).
+/// The most masks and read-only binds, and the most pins, in bwrap's arguments. With 64 of them
+/// bwrap's share of a start is as long as that of the default policy; with 128 it is three times as
+/// long (benches/results).
 pub const MOST_IN_ARGV: usize = 64;
 
-/// bwrap puts `/newroot` before a path, and the kernel accepts paths of at most 4,095 bytes.
+/// The longest path that bwrap can mount. bwrap puts `/newroot` before a path, and the kernel
+/// accepts paths of at most 4,095 bytes.
 const LONGEST_OF_BWRAP: usize = 4080;
 
 /// The mounts of a plan, by the program that makes them.
@@ -129,7 +131,8 @@ impl Plan {
     }
 }
 
-/// Whether only the guard can make a mount: a service may remove the path, or bwrap cannot name it.
+/// Whether only the guard can make a mount: a service may remove the path, or it is too long for
+/// bwrap.
 fn is_guards(step: &Tightening) -> bool {
     matches!(step, Tightening::MaskIfThere(_)) || step.path().as_os_str().len() > LONGEST_OF_BWRAP
 }

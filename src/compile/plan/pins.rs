@@ -1,11 +1,11 @@
 //! Directories that must stay where they are, because a rule names a path below them.
 //!
-//! `.git/hooks` is read-only and `.git` is not. Without pins, a command renames `.git`, builds
-//! another one, and git on the host runs a hook of the command's making: the mount moved with the
-//! old folder. The kernel refuses to rename, exchange or remove a directory on which something is
-//! mounted in this mount namespace, even if another mount covers it. So each directory on the way
-//! is bound onto itself, and the writable bind then covers that mount: the command sees no
-//! difference, and files can still be moved across (tests/model_kernel/pins.rs).
+//! `.git/hooks` is read-only, but `.git` is not. Without pins, a command could rename `.git`, and
+//! the mount would move with it. The command could then create another `.git` with hooks, and git
+//! on the host would run them. The kernel refuses to rename, exchange or remove a directory on
+//! which something is mounted in this mount namespace, even if another mount covers it. So each
+//! directory on the way is bound onto itself, and the writable bind then covers that mount. The
+//! command sees no difference, and files can still be moved across (tests/model_kernel/pins.rs).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) struct Pins {
     /// The pinned directories. Each has the path below it that could otherwise be moved away or
     /// replaced, and the rule about that path.
     pub pins: BTreeMap<AbsPath, (AbsPath, Origin)>,
-    /// The outermost writable folders around the pins. In a root of our own they are bound first,
+    /// The outermost writable folders around the pins. With a minimal base they are bound first,
     /// because nothing else shows the host's folders below the writable binds.
     pub roots: BTreeMap<AbsPath, Origin>,
 }
@@ -52,7 +52,7 @@ pub(super) fn pins(decisions: &Decisions, own: &[OwnFile], own_root: bool) -> Pi
         way.push((path, decision));
     }
     // A preset's `ro` on an excluded path has no decision. The rule that excludes the path may be a
-    // glob with `**`, which names less of the way (SPEC B13).
+    // glob with `**`, and such a glob names fewer directories on the way (SPEC B13).
     for found in decisions.pinned_although_ignored() {
         pin(&decisions.way_to(&found.path), &found.path, found.unnamed.as_deref(), &found.rule.origin);
     }

@@ -132,7 +132,7 @@ fn private_links(decisions: &Decisions, is_meant: impl Fn(LayerKind) -> bool) ->
 }
 
 fn is_link(link: &AbsPath, path: &AbsPath, origin: &Origin) -> Diagnostic {
-    let message = format!("`{link}` is a symlink to `{path}`, which is read-only: a private file is no symlink");
+    let message = format!("`{link}` is a symlink to `{path}`, which is read-only: a private file cannot be a symlink");
     let help = "put the file itself there, or change it outside";
     Diagnostic::new(Code::PrivateUnavailable, message).at(origin).help(help)
 }

@@ -14,7 +14,7 @@ pub enum View {
     Redacted,
     /// Another content, which an injection put there.
     Injected,
-    /// An empty, writable place of the sandbox's own.
+    /// An empty, writable private place.
     Fresh,
     Dev,
     Proc,

@@ -40,7 +40,7 @@ mod tests {
 
     // SPEC P13
     #[test]
-    fn every_preset_and_every_entry_says_what_it_rests_on() {
+    fn every_preset_and_every_entry_names_its_source() {
         assert!(PRESETS.is_sorted_by_key(|preset| preset.name));
         for preset in PRESETS {
             assert!(!preset.description.is_empty(), "@{} says what it is for", preset.name);

@@ -119,7 +119,7 @@ impl Selection {
         let names = || builtin::names().chain(self.defined.keys().map(String::as_str));
         let help = match nearest(name, names()) {
             Some(nearest) => format!("did you mean `@{nearest}`?"),
-            None => format!("the presets are {}", listed(names().map(|name| format!("`@{name}`")), "and")),
+            None => format!("name one of these presets: {}", listed(names().map(|name| format!("`@{name}`")), "and")),
         };
         diagnostics
             .push(Diagnostic::new(Code::UnknownPreset, format!("there is no preset `@{name}`")).at(origin).help(help));

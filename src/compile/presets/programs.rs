@@ -1,5 +1,5 @@
-//! Programs that the settings of agents on the host name (SPEC P18). The folder of an agent is
-//! writable, and so would be the script of a hook or a status line in it.
+//! Programs that the settings of agents on the host name (SPEC P18). Without a rule of its own, the
+//! script of a hook or a status line in an agent's writable folder would be writable, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,10 +13,11 @@ use crate::policy::AbsPath;
 
 use super::data::{AgentFile, FileUse, PRESETS};
 
-/// The state of an agent that has been used for years is a few megabytes.
+/// The largest file of settings that is read. The state of an agent that has been used for years is
+/// a few megabytes.
 const LARGEST: u64 = 64 << 20;
 
-/// Files of these kinds hold data, which commands write: logs, notes, histories, databases.
+/// The extensions of files with data, which commands write: logs, notes, histories, databases.
 const DATA: [&str; 9] = ["log", "txt", "md", "csv", "jsonl", "history", "db", "sqlite", "sqlite3"];
 
 /// The files in the home or in the project that settings of agents name as part of a command. A

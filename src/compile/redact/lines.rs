@@ -6,7 +6,7 @@ use super::Unclear;
 const OF_NPM: [&str; 3] = ["_auth", "_password", "private key-----"];
 /// Keys of Yarn that hold credentials, at the top and in `npmRegistries` and `npmScopes`.
 const OF_YARN: [&str; 2] = ["npmauthtoken", "npmauthident"];
-/// Words that make a key one of a credential.
+/// A key that contains one of these words holds a credential.
 const WORDS: [&str; 14] = [
     "auth",
     "authorization",

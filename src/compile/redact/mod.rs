@@ -1,4 +1,5 @@
-//! Takes the credentials out of a settings file (SPEC P16). Pure.
+//! Takes the credentials out of a settings file (SPEC P16). This module reads nothing from the
+//! machine.
 //!
 //! Tools can still read the text: lines or elements are removed whole, and the rest stays as it
 //! is. A text that is unclear is refused, and the caller then hides the file. Credentials are

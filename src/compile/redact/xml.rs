@@ -20,7 +20,7 @@ pub(super) fn without_credentials(text: &str) -> Result<String, Unclear> {
         rest = &rest[at + markup.text.len()..];
         let mut is_kept = removed.is_none();
         match markup.kind {
-            // It may hold an old password.
+            // A comment may hold an old password.
             MarkupKind::Comment => is_kept &= !names_credential(markup.text),
             MarkupKind::Other => {}
             MarkupKind::Empty(name) => is_kept &= !is_credential(name, markup.text),

@@ -54,7 +54,7 @@ pub(super) fn rules(
             // either.
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {}
             Err(e) => {
-                let message = format!("cannot look at the socket `{candidate}`: {}", reason(&e));
+                let message = format!("cannot examine the socket `{candidate}`: {}", reason(&e));
                 diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).at(&setting.origin));
             }
         }

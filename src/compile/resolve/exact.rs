@@ -21,7 +21,7 @@ impl Resolver<'_> {
         let Some(kind) = self.kind_at_start(rule, &path, kind) else { return self.nothing_at(rule, path, &links) };
         if rule.shows_socket && kind == FileKind::Directory {
             let message =
-                format!("`{}` is a folder, and no socket, so nothing is shown", escape_for_display(&rule.text));
+                format!("`{}` is a folder and not a socket, so nothing is shown", escape_for_display(&rule.text));
             let help = "name the socket in it, or write a pattern for several, such as `/run/service/*.sock`";
             self.report(rule, Code::UnusedRule, message, help);
         }
@@ -65,7 +65,8 @@ impl Resolver<'_> {
             (IfMissing::Create, Some(link)) => {
                 let message =
                     format!("`{}` leads through the symlink `{link}` to nothing", escape_for_display(&rule.text));
-                let help = "a directory is not created through a symlink; create its target, or name the target";
+                let help = "create the target of the symlink, or name the target: no directory is created through a \
+                            symlink";
                 self.report(rule, Code::MissingPath, message, help);
             }
             (IfMissing::Create, None) => self.found.missing.push((rule.clone(), path)),

@@ -12,7 +12,7 @@ use super::unnamed_ancestors::UnnamedAncestors;
 use super::walk::{self, Hit, WalkPattern};
 use super::{Match, Resolver};
 
-/// Folders that every program needs, or that the sandbox has of its own.
+/// Folders that every program needs, or of which the sandbox has its own.
 const SYSTEM: [&str; 11] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/dev", "/proc", "/run"];
 
@@ -144,7 +144,7 @@ impl Resolver<'_> {
         if pattern.literal.as_ref().is_some_and(|literal| literal.path != hit.path) {
             let text = escape_for_display(&pattern.rule.text);
             let message = format!("`{text}` is the name of a file, and as a pattern it matches others too");
-            let help = "both are covered; to mean the file alone, put `\\` before each of `* ? [ ] { }`";
+            let help = "put `\\` before each of `* ? [ ] { }` to mean the file alone; the rule covers all of them now";
             self.report(&pattern.rule, Code::AmbiguousPattern, message, help);
         }
     }

@@ -1,5 +1,5 @@
-//! Symlinks of the host on the way to a path that a rule shows. If a place of the sandbox's own
-//! covers such a symlink, the plan makes the symlink again.
+//! Symlinks of the host on the way to a path that a rule shows. If a private place covers such a
+//! symlink, the plan makes the symlink again.
 
 use std::path::PathBuf;
 

@@ -13,7 +13,8 @@ use super::{Match, Resolver, reserved};
 /// tree.
 const MOST_ENTRIES: usize = 1_000;
 const MOST_FOLDERS: usize = 32;
-/// The depth of `~/.config/systemd/user/default.target.wants/job.service`.
+/// The number of folder levels to search. `~/.config/systemd/user/default.target.wants/job.service`
+/// lies at this depth.
 const MOST_LEVELS: usize = 3;
 
 /// Instructions that agents read, and that no preset makes read-only in the project: they run

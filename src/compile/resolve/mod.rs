@@ -105,7 +105,7 @@ pub struct Resolution {
     pub missing: Vec<(Arc<Rule>, AbsPath)>,
     /// Files that a preset's glob matched and left alone (SPEC P6); for `--debug`.
     pub left_alone: Vec<(Arc<Rule>, AbsPath)>,
-    /// Files that a preset hides because they differ from what git has (SPEC P6).
+    /// Files that a preset hides because they differ from git's version (SPEC P6).
     pub tracked_and_changed: Vec<AbsPath>,
     /// Files that a rule would show without credentials, and that hold none (SPEC P16).
     pub without_credentials: Vec<Match>,
@@ -116,8 +116,7 @@ pub struct Resolution {
     /// Files to create before the start.
     pub new_files: Vec<NewFile>,
     pub second_places: Vec<SecondPlace>,
-    /// Symlinks on the way to paths that rules show. A place of the sandbox's own may cover these
-    /// symlinks.
+    /// Symlinks on the way to paths that rules show. A private place may cover these symlinks.
     pub links: Vec<ShownLink>,
     /// Our own files under other names.
     pub own_aliases: Vec<OwnFile>,
@@ -248,7 +247,8 @@ impl Resolution {
     }
 
     /// The paths that the read-only globs of presets match now, and did not match when they were
-    /// resolved. Globs with `**`, and globs in git directories, are left out: they would walk far.
+    /// resolved. Globs with `**`, and globs in git directories, are left out, because their walk
+    /// takes long.
     pub(crate) fn new_matches(&self, host: &Host) -> Vec<(Arc<Rule>, AbsPath)> {
         let is_of_preset = |rule: &Rule| {
             let is_found = matches!(&rule.origin, Origin::Preset { path, .. } if path.starts_with('$'));
@@ -307,7 +307,7 @@ impl<'a> Resolver<'a> {
         }
         if rule.text.len() > MAX_PATTERN_BYTES {
             let message = format!("the path is longer than {MAX_PATTERN_BYTES} bytes");
-            return self.report(rule, Code::InvalidPath, message, "no path of this system can be that long");
+            return self.report(rule, Code::InvalidPath, message, "write a shorter path");
         }
         let (anchor, text) = anchored(rule, &self.project.home);
         let parsed = pattern::parse(text);
@@ -355,8 +355,8 @@ impl<'a> Resolver<'a> {
                 Some(literal) => self.exact(rule, literal),
                 None => {
                     let message = format!("`{}` is not a valid pattern: {problem}", escape_for_display(&rule.text));
-                    let help = "`*`, `?`, `[…]`, `{a,b}` and `**` have a meaning; \
-                                put `\\` before a character to take it as it is";
+                    let help = "put `\\` before a character to take it as it is: `*`, `?`, `[…]`, `{a,b}` and `**` \
+                                have a meaning";
                     self.report(rule, Code::InvalidPattern, message, help);
                 }
             },
@@ -401,15 +401,18 @@ impl<'a> Resolver<'a> {
             let message = format!("the symlinks at `{path}` lead in a circle");
             self.report(rule, Code::SymlinkLoop, message, "repair or remove the links");
         } else if error.raw_os_error() == Some(rustix::io::Errno::NAMETOOLONG.raw_os_error()) {
-            let message = format!("folders in `{path}` are nested too deep to look into them");
+            let message = format!("folders in `{path}` are nested too deep to be searched");
             self.report(rule, Code::UnreadablePath, message, "remove them, or exclude that folder");
         } else {
-            let message = format!("cannot look into `{path}`: {}", reason(error));
+            let message = format!("cannot search `{path}`: {}", reason(error));
             let within = path.relative_to(&self.project.root).filter(|within| !within.as_os_str().is_empty());
             let entry = within.and_then(Path::to_str).filter(|within| is_plain(within));
             let exclude =
                 entry.map_or("exclude the folder".to_owned(), |entry| format!("write `exclude = [\"{entry}\"]`"));
-            let help = format!("make it readable for you, or {exclude}: what cannot be seen cannot be protected");
+            let help = format!(
+                "make it readable for you, or {exclude}: agent-sandbox protects only paths that it can \
+                                read"
+            );
             self.report(rule, Code::UnreadablePath, message, help);
         }
     }

@@ -12,9 +12,10 @@ use crate::policy::{AbsPath, CredentialFile, Mask, Rule};
 
 use super::{Match, Resolver};
 
-/// Settings are small.
+/// The largest file of settings that is copied.
 const LARGEST: u64 = 1 << 20;
-/// Each copy is one of bwrap's binds, and a command can create any number of files.
+/// The most copies in one run. Each copy is one of bwrap's binds, and a command can create any
+/// number of files.
 const MOST_COPIES: usize = 32;
 
 /// The reason why the command sees no copy of a file.

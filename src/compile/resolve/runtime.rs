@@ -73,7 +73,7 @@ fn everything(host: &Host) -> Vec<RuntimeMount> {
     shown.map(|name| RuntimeMount { path: run.child(name), symlink: None, why: "not private" }).collect()
 }
 
-/// The mount or link for one of `NIXOS`, which exist on that system only.
+/// The mount or link for one of `NIXOS`. These paths exist on NixOS only.
 fn nixos(host: &Host, path: &str) -> Option<RuntimeMount> {
     let path = places::at(path);
     let found = fs::symlink_metadata(host.real(&path)).ok()?;

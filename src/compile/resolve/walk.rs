@@ -17,14 +17,15 @@ use crate::policy::{AbsPath, Access, Exactness, PathMap, Precedence, Refinements
 use super::pattern::{self, Component, KnownByte};
 use super::walk_snapshot::WalkSnapshot;
 
-/// Below this many directories a second thread costs more than it saves.
+/// The number of directories from which on several threads read them. With fewer, a second thread
+/// costs more than it saves.
 const DIRECTORIES_BEFORE_THREADS: usize = 64;
 const MAX_THREADS: usize = 8;
 
 /// Bytes of the path that a diagnostic names for folders that are nested too deep.
 const LONGEST_NAMED: usize = 512;
 
-/// The sandbox has its own `/proc` and `/dev`, and no rule applies there.
+/// File systems of which the sandbox has its own. No rule applies there.
 const OWN_FILE_SYSTEMS: [&str; 2] = [places::PROC, places::DEV];
 
 #[derive(Debug)]
@@ -54,7 +55,7 @@ pub(super) struct Walked {
     /// Patterns, and the directories that they needed and that could not be read.
     pub unreadable: Vec<(usize, AbsPath, io::Error)>,
     pub snapshot: WalkSnapshot,
-    /// The starts that a walk from above has reached.
+    /// The start directories that a walk from further up has reached.
     entered: BTreeSet<AbsPath>,
     next: Vec<Task>,
 }
@@ -286,8 +287,8 @@ impl Walker<'_> {
     }
 }
 
-/// The first and last bytes of the names that the patterns of a directory may match. Most files are
-/// told apart by them, without asking each pattern.
+/// The first and last bytes of the names that the patterns of a directory may match. These bytes
+/// rule out most names, so that few names are compared with each pattern.
 struct Glance {
     first: [bool; 256],
     last: [bool; 256],

@@ -118,7 +118,8 @@ pub(crate) fn is_true(value: &[u8]) -> bool {
 /// A section and its subsection.
 type SectionName = (Rc<str>, Option<Rc<[u8]>>);
 
-/// The text that is not yet read. The functions return `None` where git reports a syntax error.
+/// The rest of the text, which is not read yet. The functions return `None` where git reports a
+/// syntax error.
 struct ConfigText<'t>(&'t [u8]);
 
 impl ConfigText<'_> {

@@ -14,7 +14,7 @@ use super::{config, read_small};
 use crate::host::Host;
 use crate::policy::path::AbsPath;
 
-/// The index of a repository with a million files has about 100 MB.
+/// The largest index that is read. The index of a repository with a million files has about 100 MB.
 const LARGEST_INDEX: u64 = 256 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,9 +72,9 @@ impl IndexedSubmodules {
     }
 }
 
-/// The submodules in the index of `git_dir`; `None` if the index is not understood. An index that
-/// git refuses may be accepted here, but an index that git accepts is never read differently.
-/// `on_hidden` gets each file that is marked `assume-unchanged` or `skip-worktree`.
+/// The submodules in the index of `git_dir`; `None` if the index is not understood. This accepts
+/// some indexes that git refuses. It reads each index that git accepts as git does. `on_hidden`
+/// gets each file that is marked `assume-unchanged` or `skip-worktree`.
 pub(crate) fn submodules(
     host: &Host,
     git_dir: &AbsPath,
@@ -163,7 +163,8 @@ const FILE_TYPE: u32 = 0o170_000;
 const SUBMODULE: u32 = 0o160_000;
 const FOLDER: u32 = 0o040_000;
 
-/// A small file of version 4 can spell terabytes of names. No real index comes near this limit.
+/// The largest total size of names. A small file of version 4 can spell terabytes of names, but no
+/// real index comes near this limit.
 const MOST_NAME_BYTES: usize = 256 << 20;
 
 /// Bytes of the name and the length of an extension.

@@ -21,7 +21,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host};
 use crate::policy::path::{AbsPath, escape_for_display};
 
-/// Pointers, `HEAD` and the configuration have a few lines; a `.git` of gigabytes is no pointer.
+/// The largest pointer or `HEAD`. Both have a few lines, and a `.git` of gigabytes is no pointer.
 const SMALL_FILE: u64 = 1 << 20;
 
 pub use named::{Named, named};
@@ -101,12 +101,12 @@ fn repository_at(host: &Host, root: &AbsPath, folder: &AbsPath) -> Result<Option
         // as a file.
         Some(FileKind::Directory) => dot_git.path,
         Some(FileKind::File) if !is_link => read_pointer(host, &folder, &dot_git.path)?.ok_or_else(|| {
-            Doubt::new("is a file that does not say `gitdir: PATH`", "remove it, or restore what git wrote")
+            Doubt::new("is a file that does not say `gitdir: PATH`", "remove it, or restore git's version")
         })?,
         None | Some(FileKind::File | FileKind::Device) => {
             return Err(Doubt::new(
                 format!("leads to `{}`, which is not a git directory", dot_git.path),
-                "let it be a directory, or a file that git wrote",
+                "replace it by a directory, or by a file that git wrote",
             ));
         }
     };
@@ -161,7 +161,7 @@ impl Pointer {
     fn verified_worktree(&self, host: &Host) -> Result<AbsPath, Doubt> {
         let Self { folder, target, .. } = self;
         let doubt = |problem: String| {
-            let help = format!("if `{folder}` is a worktree of yours, run `git worktree repair` in it");
+            let help = format!("run `git worktree repair` in `{folder}` if it is a worktree of yours");
             Doubt::new(format!("points to `{target}`, {problem}"), help)
         };
         let back = read_path(host, &target.child("gitdir"))?
@@ -192,8 +192,8 @@ impl Pointer {
             ));
         }
         let help = format!(
-            "if `{target}` is the repository of this folder, say so in it: \
-             `git --git-dir={target} config core.worktree {folder}`"
+            "name this folder in `{target}` if it is the repository of this folder: `git --git-dir={target} config \
+             core.worktree {folder}`"
         );
         let problem = match core_worktree(host, target)? {
             None => "`config` has no `core.worktree` that points back".to_owned(),
@@ -237,7 +237,7 @@ pub(crate) fn read_small(host: &Host, file: &AbsPath) -> io::Result<Option<Vec<u
     host.noting_closed(file.as_path(), host.read_regular(file, SMALL_FILE))
 }
 
-/// Settings with thousands of remotes and branches have a megabyte.
+/// The largest file with settings. Settings with thousands of remotes and branches have a megabyte.
 const LARGEST_SETTINGS: u64 = 64 << 20;
 
 /// The content of a file with settings; `None` if it does not exist.

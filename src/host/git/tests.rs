@@ -137,7 +137,7 @@ fn a_broken_repository_stays_protected_in_the_project_and_opens_nothing_above_it
 fn a_linked_worktree_is_accepted_when_it_points_back() {
     let fixture = with_worktree();
     assert_accepted(&fixture, &["wt"], "repo/.git/worktrees/wt", "repo/.git", Some("feature/x"));
-    // As git 2.48 and later write it with `worktree.useRelativePaths`.
+    // git 2.48 and later write this pointer with `worktree.useRelativePaths`.
     fixture.write("wt/.git", "gitdir: ../repo/.git/worktrees/wt\n");
     fixture.write("repo/.git/worktrees/wt/gitdir", "../../../../wt/.git\n");
     assert_accepted(&fixture, &["wt"], "repo/.git/worktrees/wt", "repo/.git", Some("feature/x"));

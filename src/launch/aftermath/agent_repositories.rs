@@ -18,9 +18,9 @@ use super::held::{Held, HeldReport};
 use super::overlap::{Facts, keep_doubts};
 use super::planted::has_head;
 
-/// Repositories lie at most this deep in a folder.
+/// The largest depth of a repository in such a folder.
 const DEPTH: usize = 3;
-/// At most so many folders are searched.
+/// The largest number of folders that are searched.
 const MOST_SEARCHED: usize = 2_000;
 
 /// The doubts about each repository at the start. The key is the path that must be moved away so

@@ -19,7 +19,7 @@ use super::remotes::{self, Reach};
 /// The number of doubts in one sentence.
 const MOST_NAMED: usize = 5;
 
-/// A `commondir` leads git to other settings.
+/// The doubt about a `commondir` that leads git to other settings.
 pub(super) const SETTINGS_ELSEWHERE: &str = "its settings elsewhere";
 
 pub(super) fn listed_doubts(doubts: Vec<String>) -> String {

@@ -27,8 +27,8 @@ const MOST_FOLDERS: usize = 20_000;
 const REMOVE_LINK: &str = "remove it before you use git in this project: git would write through it";
 
 pub(super) struct GitDirLinks {
-    /// The git directories of the project at the start, without those that the search of another
-    /// one covers.
+    /// The git directories of the project at the start. One that lies in another one is left out,
+    /// because the search of the outer one covers it.
     git_dirs: BTreeSet<AbsPath>,
     /// The links in these git directories at the start, and the target of each.
     known: BTreeMap<AbsPath, OsString>,

@@ -1,6 +1,7 @@
 //! Files in git directories whose contents git does not check, such as `MERGE_RR` and the names in
 //! an index. They can make git read, write or delete files that the command could not. Such a file
-//! is moved aside: git itself does not write such content, or the user loses little.
+//! is moved aside. This is safe, because git itself does not write such content, or because the
+//! user loses little.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -36,7 +37,7 @@ const MERGE_AUTOSTASH: &str = "MERGE_AUTOSTASH";
 const ALTERNATES: &str = "objects/info/alternates";
 const TABLES: &str = "reftable/tables.list";
 
-const RESET: &str = "`git reset` makes it anew from the last commit";
+const RESET: &str = "run `git reset`, which makes it anew from the last commit";
 const REMOVE_INDEX: &str = "remove it before you use git in this project, and run `git reset`";
 
 pub(super) struct GitStateWatch {
@@ -112,7 +113,7 @@ impl GitStateWatch {
             report_file(path, held);
         }
         if now.is_cut && !self.before.is_cut {
-            let message = format!("the git directories of `{}` hold more folders than can be looked at", self.root);
+            let message = format!("the git directories of `{}` hold more folders than can be searched", self.root);
             let help = "look for a new `MERGE_RR` and `index` in them before you use git: git obeys both";
             held.say(&self.root, message, help);
         }
@@ -197,13 +198,14 @@ fn report_file(path: &AbsPath, held: &mut Held) {
     let (finding, help_if_moved, help_if_not) = if path.as_path().ends_with(MERGE_RR) {
         (
             "makes git copy or write the files that it names, at the next commit",
-            "after a conflict, run `git rerere` before you resolve it: otherwise git does not record how you did",
+            "run `git rerere` after a conflict, before you resolve it, so that git records the resolution",
             "remove it before you commit or merge",
         )
     } else if path.as_path().ends_with(MERGE_AUTOSTASH) {
         (
             "makes git apply a stash at the next commit",
-            "`git stash store $(cat FILE)` makes it a stash; look at it with `git stash show -p` before you apply it",
+            "make it a stash with `git stash store $(cat FILE)`, and look at it with `git stash show -p` before you \
+             apply it",
             "remove it before you commit",
         )
     } else if path.as_path().ends_with(ALTERNATES) {
@@ -211,7 +213,7 @@ fn report_file(path: &AbsPath, held: &mut Held) {
         let first = content.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let place = escape_for_display(OsStr::from_bytes(first));
         let message = format!("since this run git takes objects from `{place}`, too, because of `{path}`");
-        let help = "remove the file, unless you know that place; `git fsck` says whether an object is missing then";
+        let help = "remove the file unless you know that place, and check with `git fsck` that no object is missing";
         return held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths([path.clone()]).help(help));
     } else {
         let message = format!("since this run `{path}` names tables outside of its folder, which git would delete");

@@ -9,7 +9,7 @@ use crate::policy::path::AbsPath;
 
 /// The remedy if a repository cannot be moved aside.
 pub(super) const REMOVE_IT: &str =
-    "remove it before you use git in this project: `git status` is enough to run what it names";
+    "remove it before you use git in this project: `git status` is enough to run the programs that it names";
 
 /// The number of bytes that stay of a name that is moved aside.
 const LONGEST_NAME: usize = 100;
@@ -24,9 +24,9 @@ pub(super) struct Held<'a> {
 
 /// The parts of a report.
 pub(super) struct HeldReport {
-    /// The finding, as a sentence that the outcome continues.
+    /// The finding: the first half of a sentence, to which the outcome is added.
     pub finding: String,
-    /// The subject of that continuation: the path, or `it`.
+    /// The subject of the second half: the path, or `it`.
     pub subject: String,
     pub help_if_moved: &'static str,
     pub help_if_not: &'static str,
@@ -114,7 +114,7 @@ mod tests {
     /// could also make the folder read-only, which `tests/escape/nested.rs` tries as an ordinary
     /// user.
     #[test]
-    fn there_is_always_a_name_to_move_to() {
+    fn a_path_can_always_be_moved_aside() {
         let folder = tempfile::tempdir().unwrap();
         let host = Host::at(folder.path());
         for taken in [".git", ".git.held", ".git.held-2", ".git.held-3"] {

@@ -14,7 +14,7 @@ use super::held::{self, Held};
 use super::nested::Changeable;
 use super::overlap::Facts;
 
-/// Enough for a repository with some hundred thousand packed refs.
+/// The largest file that is read. It is enough for some hundred thousand packed refs.
 const LARGEST: u64 = 64 << 20;
 const REPLACE: &str = "refs/replace/";
 const EXCLUDE: &str = "info/exclude";
@@ -67,7 +67,7 @@ impl HistoryWatch {
             if !new.is_empty() {
                 let names = held::shortened(new, MOST_NAMED);
                 let message = format!("since this run git does not show new files by {names} in `{list}`");
-                let help = "`git status --ignored` shows them; remove the lines if they are not yours";
+                let help = "list them with `git status --ignored`, and remove the lines that are not yours";
                 held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths([list]).help(help));
             }
         }

@@ -11,7 +11,8 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::policy::path::{AbsPath, escape_for_display};
 
-/// The state of an agent that has been used for years is a few megabytes.
+/// The largest state file that is compared. The state of an agent that has been used for years is a
+/// few megabytes.
 const LARGEST: u64 = 64 << 20;
 
 pub(super) struct KeyWatch {
@@ -48,7 +49,7 @@ impl KeyWatch {
                 (format!("the run changed settings that an agent obeys in `{}`", self.path), notes)
             }
         };
-        let help = "the agent outside obeys this, too: look at it before you start the agent there";
+        let help = "look at it before you start the agent outside, which obeys it, too";
         let changed = Diagnostic::new(Code::CommandsChanged, message).notes(notes);
         said.push(changed.paths([self.path.clone()]).help(help));
     }
@@ -109,7 +110,7 @@ mod tests {
 
     // SPEC R3
     #[test]
-    fn only_the_values_that_count_are_compared_and_empty_is_nothing() {
+    fn only_listed_values_are_compared_and_empty_equals_missing() {
         let patterns = [("mcpServers", "programs"), ("projects.*.mcpServers", "programs"), ("trusted", "consent")];
         let keys = patterns.map(|(key, reason)| ObeyedKey { key, reason, names_programs: false });
         let changed = |before: &Value, after: &Value| changed(&keys, before, after);

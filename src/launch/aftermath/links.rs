@@ -79,7 +79,8 @@ impl LinksWatch {
                         Err(e) => format!("cannot be made again: {}", reason(&e)),
                     };
                     let message = format!("the run removed the link `{link}` to `{shown}`, which {outcome}");
-                    let help = "without it, the next run protects no hooks and settings of that repository";
+                    let help = "keep the link: without it, the next run does not protect the hooks and settings of \
+                                that repository";
                     held.said.push(Diagnostic::new(Code::RepositoryRepaired, message).paths([link.clone()]).help(help));
                 }
                 continue;

@@ -230,7 +230,7 @@ impl RunWatch {
             git_state.finish(&compiled.plan, &mut held);
         }
         let (mut families, mut git_dirs) = Default::default();
-        // This comes after the repair, because only a valid repository has an index.
+        // This check comes after the repair, because only a valid repository has an index.
         if let Some(nested) = nested {
             let plan = &compiled.plan;
             let replaced = LazyCell::new(|| replaced::all(self, host));
@@ -305,7 +305,7 @@ impl RunWatch {
             true => "before you open the project, enter it or commit".to_owned(),
             false => format!("before you start {program}"),
         };
-        let help = format!("tools on this machine may obey {it}: look at {it} {before}");
+        let help = format!("look at {it} {before}: tools on this machine may obey {it}");
         let paths: Vec<AbsPath> = created.iter().map(|absent| absent.path.clone()).collect();
         let created = Diagnostic::new(Code::CreatedDuringRun, format!("created during the run: {subject}"));
         said.push(created.notes(notes).paths(paths).help(help));
@@ -335,8 +335,8 @@ fn report_hidden_next(host: &Host, compiled: &Compiled, said: &mut Diagnostics) 
     for path in left_alone.into_iter().filter(|path| is_there(host, path)) {
         if !tracked.holds(path) {
             let name = name_in(&compiled.layers.project.root, path);
-            let message = format!("`{name}` is not as git has it any more, and the next run hides it");
-            let help = "if it holds no secrets, commit or `git add` it, or name it with `rw` in your policy";
+            let message = format!("`{name}` no longer has the content that git holds, so the next run hides it");
+            let help = "commit or `git add` it if it holds no secrets, or name it with `rw` in your policy";
             said.push(Diagnostic::new(Code::HiddenNextTime, message).paths([path.clone()]).help(help));
         }
     }

@@ -107,7 +107,7 @@ fn search(host: &Host, tops: &[AbsPath]) -> BTreeMap<AbsPath, Vec<String>> {
         visited += 1;
         if visited > MOST_FOLDERS || folder.as_os_str().len() > LONGEST_SEARCHED {
             let tops = tops.iter().filter(|top| host.exists(top).unwrap_or(true));
-            found.extend(tops.map(|top| (top.clone(), vec!["more folders than can be looked at".to_owned()])));
+            found.extend(tops.map(|top| (top.clone(), vec!["more folders than can be searched".to_owned()])));
             break;
         }
         let entries = match resolved {

@@ -37,7 +37,7 @@ pub(super) struct NestedWatch {
     /// The repositories that mounts do not protect completely, and the doubts about each at the
     /// start.
     open: BTreeMap<AbsPath, (Nested, Vec<String>)>,
-    /// Worktrees whose `.git` no mount protects, and the git directory of each.
+    /// Worktrees whose `.git` is protected by no mount, each with its git directory.
     pointers: Vec<(AbsPath, AbsPath)>,
     /// The repositories at the start, with their work trees.
     families: Families,
@@ -209,8 +209,8 @@ impl NestedWatch {
         if !missing.is_empty() {
             let names = held::shortened(missing.iter().map(name).collect(), MOST_NAMED);
             let message = format!("since this run git does not show that files are missing: {names}");
-            let help = "`git sparse-checkout` does this; otherwise look at `git show HEAD:FILE` first, because \
-                        `git checkout` of another branch and back would write the file";
+            let help = "look at `git show HEAD:FILE` first unless you used `git sparse-checkout`, because `git \
+                        checkout` of another branch and back would write the file";
             let paths = missing.into_iter().take(MOST_LISTED);
             held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths(paths).help(help));
         }
@@ -219,8 +219,8 @@ impl NestedWatch {
         }
         let names = new.iter().map(name).collect();
         let names = match (now.has_more, new.is_empty()) {
-            (true, true) => "more files than can be looked at".to_owned(),
-            (true, false) => format!("{}, and of more files than can be looked at", held::shortened(names, MOST_NAMED)),
+            (true, true) => "more files than can be examined".to_owned(),
+            (true, false) => format!("{}, and of more files than can be examined", held::shortened(names, MOST_NAMED)),
             (false, _) => held::shortened(names, MOST_NAMED),
         };
         let message = format!("since this run git shows no changes of {names}");
@@ -267,15 +267,15 @@ impl NestedWatch {
         let unclear: BTreeSet<&AbsPath> = unclear.chain(&now.overfull).collect();
         let by_index: Vec<&Nested> = now.found.iter().filter(|found| found.found_by == FoundBy::Index).collect();
         let of_these: BTreeSet<&AbsPath> = by_index.iter().map(|found| &found.git_dir).collect();
-        // These are the indexes of the project's repository and of worktrees. For submodules, the
-        // `.git` is moved aside instead.
+        // The remaining indexes are those of the project's repository and of worktrees. For
+        // submodules, the `.git` is moved aside instead.
         for git_dir in unclear.difference(&of_these) {
             let index = git_dir.child("index");
             if can_be_written(&index) {
                 let report = HeldReport {
                     finding: format!("since this run it is unclear which submodules `{index}` names"),
                     subject: "it".to_owned(),
-                    help_if_moved: "`git reset` makes it anew from the last commit",
+                    help_if_moved: "run `git reset`, which makes it anew from the last commit",
                     help_if_not: "remove it before you use git in this project, and run `git reset`",
                 };
                 held.hold(&index, report);
@@ -307,7 +307,7 @@ impl NestedWatch {
                 continue;
             }
             let dot_git = folder.child(".git");
-            let doubts = vec!["a git directory that is not the one at the start".to_owned()];
+            let doubts = vec!["another git directory than at the start".to_owned()];
             held.hold(&dot_git, self.report(folder, &dot_git, doubts));
         }
     }

@@ -27,10 +27,11 @@ const FACTS: &str = ".facts";
 const RUN: &str = ".run";
 const OPEN: &str = ".open";
 
-/// Enough for half a million facts.
+/// The largest file of facts. It is enough for half a million facts.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// A command in the sandbox can see the folder. If it could read a file there, it could lock it.
+/// The mode of the locked files. A command in the sandbox can see the folder. If it could read a
+/// file there, it could lock it.
 const LOCK_MODE: Mode = Mode::WUSR;
 
 /// The hash of a kind, a path and a detail.
@@ -133,14 +134,14 @@ impl Note {
 
     /// Writes the three files, and returns the two locked ones.
     fn write(folder: &OpenDir, name: &str, known: &HashSet<Fact>) -> io::Result<(File, File)> {
-        // This file comes first: it shows other runs the leftovers of a killed run. It gets its
+        // This file is made first: it shows other runs the leftovers of a killed run. It gets its
         // final name only after it is locked.
         let run = locked(folder, &format!(".{name}{RUN}"))?;
         folder.rename(format!(".{name}{RUN}"), folder, format!("{name}{RUN}"))?;
         let facts: Vec<u8> = known.iter().flatten().copied().collect();
         let mode = Mode::RUSR | Mode::WUSR;
         folder.make_file(format!("{name}{FACTS}"), OFlags::WRONLY, mode)?.write_all(&facts)?;
-        // This file comes last: other runs ignore a note without it.
+        // This file is made last: other runs ignore a note without it.
         let open = locked(folder, &format!("{name}{OPEN}"))?;
         Ok((open, run))
     }

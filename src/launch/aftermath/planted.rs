@@ -64,7 +64,7 @@ impl PlantedWatch {
             }
             Ok(None) => return,
             Err(_) if *was_unclear || before.is_some() => return,
-            Err(_) => (".git", vec!["a `.git` that cannot be looked at".to_owned()]),
+            Err(_) => (".git", vec!["a `.git` that cannot be examined".to_owned()]),
         };
         if doubts.is_empty() {
             return;

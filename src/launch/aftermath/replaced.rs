@@ -84,13 +84,13 @@ fn split<'g>(gaps: impl Iterator<Item = (&'g AbsPath, &'g Gap)>) -> (NamedGaps<'
 fn covered_again(root: &AbsPath, files: &NamedGaps) -> Option<Diagnostic> {
     let it = if files.len() == 1 { "it" } else { "each of them" };
     let until = format!("until the supervisor covered {it} again");
-    let help = "the command may have read or changed it in between; change such files while no sandbox runs";
+    let help = "change such files while no sandbox runs: the command may have read or changed it in between";
     replaced(root, files, &until, help)
 }
 
 fn left_open(root: &AbsPath, files: &NamedGaps) -> Option<Diagnostic> {
-    let help = "a mount covers the file that existed at the start, not a file that replaces it; write the rule for the \
-                folder around the file, or replace the file while no sandbox runs";
+    let help = "write the rule for the folder around the file, or replace the file while no sandbox runs: a mount \
+                covers only the file that existed at the start";
     replaced(root, files, "from then on", help)
 }
 

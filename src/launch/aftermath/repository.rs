@@ -16,7 +16,7 @@ use crate::host::{Host, OpenDir};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate;
 
-/// Larger than any `HEAD` that names a branch.
+/// The largest `HEAD` that is read. It is larger than any `HEAD` that names a branch.
 const LARGEST_HEAD: u64 = 1 << 16;
 /// The number of bytes of `HEAD` that git reads.
 const READ_BY_GIT: usize = 255;
@@ -82,8 +82,8 @@ impl RepositoryWatch {
         let help = "look at the files that the run put into the project: without the repair, git would have obeyed settings and hooks from there";
         put_back(host, self.parts.iter(), "repository", help, said);
         put_back(host, self.of_nested.iter().filter(is_there), "repository", help, said);
-        let help = "`git status` in the worktree shows what is missing; to remove such a worktree, call \
-                    `git worktree remove --force PATH` outside";
+        let help = "list the missing files with `git status` in the worktree, or remove the worktree outside with `git \
+                    worktree remove --force PATH`";
         put_back(host, self.of_worktrees.iter().filter(is_there), "list of worktrees", help, said);
     }
 }
@@ -114,7 +114,7 @@ fn put_back<'p>(
             Err(e) => failed.push(format!("`{path}` ({})", reason(&e))),
         }
     }
-    let lost = "the files that the run removed from there are gone: get them from a backup, a clone or a remote";
+    let lost = "get the files that the run removed from there from a backup, a clone or a remote";
     let outcomes = [
         ("put back", repaired, help),
         ("put back empty, without the history", emptied, lost),

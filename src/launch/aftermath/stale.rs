@@ -74,13 +74,13 @@ impl StaleWatch {
             &|files, it| {
                 format!("git expects another version of {files} since this run, and could not write {it} inside")
             },
-            "outside, look at `git diff` first, because the command may have made that version; then \
-             `git checkout -- FILE`; a `git commit -a` before the checkout would commit the old version again",
+            "look at `git diff` outside first, because the command may have made that version; then run `git checkout \
+             -- FILE`, because a `git commit -a` before it would commit the old version again",
         );
         report(
             gone,
             &|files, it| format!("git no longer tracks {files} since this run, and could not remove {it} inside"),
-            "the version that git has now is without the file: outside, remove it, or keep it with `git add FILE`",
+            "remove it outside, or keep it with `git add FILE`: the version that git has now is without the file",
         );
     }
 }

@@ -165,7 +165,7 @@ fn found(host: &Host, folder: &AbsPath, trusted: &BTreeSet<AbsPath>, reach: Reac
         }
         Ok(None) => None,
         Err(_) => {
-            let doubts = vec!["a `.git` that cannot be looked at".to_owned()];
+            let doubts = vec!["a `.git` that cannot be examined".to_owned()];
             Some(SubfolderRepository { doubts, parts: vec![folder.child(".git")] })
         }
     }

@@ -70,7 +70,7 @@ impl UnfinishedWatch {
                 Err(e) => format!("it cannot be moved aside: {}", reason(&e)),
             };
             let message = format!("the run left a {operation} in `{path}` with text instead of a number; {outcome}");
-            let help = "a shell prompt that shows the progress would run that text: look at it, then remove it";
+            let help = "look at it, then remove it: a shell prompt that shows the progress would run that text";
             said.push(Diagnostic::new(Code::LeftUnfinished, message).paths([path.clone()]).help(help));
         }
         if left.is_empty() {
@@ -79,8 +79,8 @@ impl UnfinishedWatch {
         let operations: BTreeSet<&str> = left.iter().map(|(_, operation)| *operation).collect();
         let operations = listed(operations.into_iter().map(|operation| format!("a {operation}")), "and");
         let message = format!("the run left {operations} of git unfinished");
-        let help =
-            "outside, `git status` says how to go on or to abort; git inside may have stopped at a protected file";
+        let help = "run `git status` outside, which says how to go on or to abort; git inside may have stopped at a protected \
+             file";
         let is_rebase = left.iter().any(|(path, _)| path.file_name().is_some_and(|name| name == "rebase-merge"));
         let todo = if is_rebase { "; `git rebase --edit-todo` shows the commands that it would run" } else { "" };
         let help = format!("{help}{todo}");

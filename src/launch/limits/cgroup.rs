@@ -285,7 +285,7 @@ mod tests {
 
     // SPEC Z9
     #[test]
-    fn a_program_that_makes_no_scope_is_not_waited_for_without_end() {
+    fn the_wait_for_a_program_that_makes_no_scope_ends() {
         let answer = |script: &str, time| {
             let mut command = Command::new("sh");
             let mut child = command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -301,7 +301,7 @@ mod tests {
 
     // SPEC Z7
     #[test]
-    fn a_list_of_swap_that_cannot_be_read_may_have_some() {
+    fn an_unreadable_list_of_swap_counts_as_swap() {
         let root = tempfile::tempdir().unwrap();
         let host = Host::at(root.path());
         let swaps = root.path().join("proc/swaps");

@@ -168,7 +168,7 @@ mod tests {
 
     // SPEC Z5
     #[test]
-    fn a_command_that_ended_by_itself_was_not_ended() {
+    fn the_report_does_not_claim_to_have_ended_a_command_that_ended_by_itself() {
         let mut given = [None, Some(crate::sys::fd::null().unwrap()), Some(crate::sys::fd::null().unwrap())];
         let meter = Meter::new(4, &mut given).unwrap();
         let [_, out, _] = given;

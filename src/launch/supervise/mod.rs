@@ -130,5 +130,5 @@ fn asked_to_end() -> bool {
 
 fn cannot(what: &str, error: &io::Error) -> Diagnostic {
     Diagnostic::new(Code::StartFailed, format!("cannot {what}: {}", reason(error)))
-        .help("`--exec` starts the command without supervision")
+        .help("start the command without supervision with `--exec`")
 }

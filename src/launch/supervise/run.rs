@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
     fn until_bwrap_ended(&mut self, hooks: &mut RunHooks) -> io::Result<()> {
         loop {
             let Events { bwrap_ended, told, replaced, exceeded, nothing } = self.wait(hooks)?;
-            // This comes first, because until then the command can access the file.
+            // Files are covered first, because until then the command can access them.
             if let Some(namespaces) = self.namespaces.as_ref().filter(|_| replaced && !bwrap_ended) {
                 hooks.cover_again(namespaces);
             }
@@ -324,7 +324,7 @@ fn why_not_started(host: &Host, argv: &Argv, ending: Ending) -> Diagnostic {
     match availability::trial(host, &argv.program).and_then(|()| flags()) {
         Err(diagnostic) => diagnostic,
         Ok(_) => Diagnostic::new(Code::StartFailed, format!("bwrap {ending} before the command started"))
-            .help("its own message says why; if a file or folder came or went meanwhile, try again"),
+            .help("read its own message for the reason; try again if a file or folder came or went meanwhile"),
     }
 }
 

@@ -120,7 +120,7 @@ fn a_run_that_was_killed_is_swept() {
 }
 
 #[test]
-fn the_next_run_sweeps_what_it_does_not_need_and_takes_over_what_it_does() {
+fn the_next_run_sweeps_or_takes_over_each_placeholder() {
     let scene = Scene::new();
     drop(scene.start(&usual()));
     let inode = || Identity::of(&fs::metadata(scene.real("/p/d")).unwrap());
@@ -197,7 +197,7 @@ fn a_kill_while_placeholders_are_removed_leaves_nothing_after_a_sweep_or_the_nex
 
 /// `start` asserts that nothing is reported.
 #[test]
-fn a_run_after_any_kill_works_and_says_nothing() {
+fn a_run_after_any_kill_works_and_reports_nothing() {
     for steps in 0..STEPS {
         let scene = Scene::new();
         killed_after(&scene, steps);

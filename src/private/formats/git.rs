@@ -14,7 +14,7 @@ use super::{Entries, EntryReader, FormatError, Key, Values};
 use crate::host::git::config;
 use crate::sys::process::output_within;
 
-/// One change takes some milliseconds.
+/// The time limit for git. One change takes some milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 const MOST_OUTPUT: usize = 4096;
 
@@ -77,7 +77,7 @@ impl GitProgram {
     /// Runs `git config` without any settings, so git starts no program that a settings file
     /// names.
     fn run(&self, action: &str, operands: &[OsString]) -> io::Result<()> {
-        /// There was nothing to remove.
+        /// The exit code of git if there was nothing to remove.
         const NOTHING: i32 = 5;
         let mut git = Command::new(&self.program);
         git.args(["config", "--file"]).arg(&self.file).args([action, "--"]).args(operands);

@@ -29,7 +29,7 @@ pub(crate) use presets::{is_of_preset, reference};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Openness {
-    /// Nothing: a mask or a place of the sandbox's own covers it.
+    /// Nothing: a mask or a private place covers it.
     Hidden,
     /// A copy of the file without its credentials.
     Redacted,
@@ -125,7 +125,7 @@ pub enum DiffState {
     Created,
     /// Nothing of the host is visible.
     Hidden,
-    /// A place of the sandbox's own is there instead of the host's.
+    /// A private place is there instead of the host's folder.
     Private,
     /// Nothing is there, and nothing can be created there.
     Blocked,

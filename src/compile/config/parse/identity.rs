@@ -8,7 +8,7 @@ use crate::compile::identity::GitIdentity;
 use crate::diagnostic::Code;
 use crate::policy::Sourced;
 
-/// Longer than any name or address. The kernel refuses variables of more than 128 KiB.
+/// The longest name or address. The kernel refuses variables of more than 128 KiB.
 const MOST_BYTES: usize = 1000;
 
 const HELP: &str = "write \"host\", false, or { name = \"Agent\", email = \"agent@localhost\" }";

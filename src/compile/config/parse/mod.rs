@@ -242,7 +242,7 @@ impl<'a> Walk<'a> {
         let (message, help) = if written.value.is_empty() {
             ("the path is empty".to_owned(), "write \".\" for the folder that relative paths start at")
         } else if written.value.contains('\0') {
-            (format!("`{}` contains a NUL byte", printable(&written.value)), "no path can contain one")
+            (format!("`{}` contains a NUL byte", printable(&written.value)), "remove the NUL byte")
         } else {
             return Some(written);
         };

@@ -43,7 +43,7 @@ impl Walk<'_> {
             match value.get_ref() {
                 DeValue::String(given) if given.contains('\0') => {
                     let message = format!("the value of `{}` contains a NUL byte", printable(text));
-                    self.note(&value.span(), Code::InvalidValue, message, Some("no value can contain one".to_owned()));
+                    self.note(&value.span(), Code::InvalidValue, message, Some("remove the NUL byte".to_owned()));
                 }
                 DeValue::String(given) => {
                     variables.insert(text.to_owned(), self.sourced(given.as_ref().to_owned(), value));
@@ -67,7 +67,7 @@ fn unusable(name: &str) -> Option<(String, String)> {
         return Some(("an empty string does not name a variable".to_owned(), help.to_owned()));
     }
     if name.contains('\0') {
-        return Some((format!("`{}` contains a NUL byte", printable(name)), "no name can contain one".to_owned()));
+        return Some((format!("`{}` contains a NUL byte", printable(name)), "remove the NUL byte".to_owned()));
     }
     let (before, after) = name.split_once('=')?;
     let help = match before.is_empty() || before.contains(['*', '?', '[', '{']) {

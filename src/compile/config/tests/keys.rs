@@ -77,7 +77,7 @@ error[unknown-key]: unknown key `colour` at the top level
 1 | colour = true
   | ^^^^^^
   |
-  = help: the keys here are `filesystem`, `network`, `docker`, `nested`, `require`, `env`, `limits`, `git`, `sockets`, `inject` and `presets`
+  = help: write one of these keys: `filesystem`, `network`, `docker`, `nested`, `require`, `env`, `limits`, `git`, `sockets`, `inject` and `presets`
 
 error[unknown-key]: unknown key `why` in an entry of `rw`
  --> .agent-sandbox.toml:3:21
@@ -85,7 +85,7 @@ error[unknown-key]: unknown key `why` in an entry of `rw`
 3 | rw = [{ path = "a", why = "b" }]
   |                     ^^^
   |
-  = help: the keys here are `path`, `if-missing` and `hard-links`
+  = help: write one of these keys: `path`, `if-missing` and `hard-links`
 "#
     );
 }
@@ -130,7 +130,7 @@ error[unknown-key]: unknown key `presets` in `[presets."my/tools"]`
 }
 
 #[test]
-fn a_key_in_the_wrong_table_is_told_where_it_belongs() {
+fn an_error_about_a_key_in_the_wrong_table_names_the_right_one() {
     let document = r#"
 ro = ["src"]
 [filesystem]
@@ -149,7 +149,7 @@ error[unknown-key]: unknown key `ro` at the top level
 1 | ro = ["src"]
   | ^^
   |
-  = help: `ro` belongs in `[filesystem]`
+  = help: write `ro` in `[filesystem]`
 
 error[unknown-key]: unknown key `network` in `[filesystem]`
  --> .agent-sandbox.toml:3:1
@@ -157,7 +157,7 @@ error[unknown-key]: unknown key `network` in `[filesystem]`
 3 | network = true
   | ^^^^^^^
   |
-  = help: `network` belongs at the top of the file, above the first `[table]`
+  = help: write `network` at the top of the file, above the first `[table]`
 
 error[unknown-key]: unknown key `include` in `[filesystem]`
  --> .agent-sandbox.toml:4:1
@@ -165,7 +165,7 @@ error[unknown-key]: unknown key `include` in `[filesystem]`
 4 | include = []
   | ^^^^^^^
   |
-  = help: `include` belongs in `[presets.NAME]`
+  = help: write `include` in `[presets.NAME]`
 
 error[unknown-key]: unknown key `if-missing` in `[filesystem]`
  --> .agent-sandbox.toml:5:1
@@ -173,7 +173,7 @@ error[unknown-key]: unknown key `if-missing` in `[filesystem]`
 5 | if-missing = "skip"
   | ^^^^^^^^^^
   |
-  = help: `if-missing` belongs in an entry: { path = "PATH", if-missing = "error" }
+  = help: write `if-missing` in an entry: { path = "PATH", if-missing = "error" }
 
 error[unknown-key]: unknown key `tmp` in `[presets.tools]`
  --> .agent-sandbox.toml:7:1
@@ -181,7 +181,7 @@ error[unknown-key]: unknown key `tmp` in `[presets.tools]`
 7 | tmp = "host"
   | ^^^
   |
-  = help: `tmp` belongs in `[filesystem]`
+  = help: write `tmp` in `[filesystem]`
 "#
     );
 }
@@ -203,7 +203,7 @@ error[unknown-key]: unknown key `except` in an entry of `ro`
 2 | ro = [{ path = "*.pem", except = ["ca.pem"] }]
   |                         ^^^^^^
   |
-  = help: the keys here are `path`, `if-missing` and `hard-links`
+  = help: write one of these keys: `path`, `if-missing` and `hard-links`
 
 error[unknown-key]: unknown key `skip-directories` in `[presets.tools]`
  --> .agent-sandbox.toml:4:1
@@ -211,7 +211,7 @@ error[unknown-key]: unknown key `skip-directories` in `[presets.tools]`
 4 | skip-directories = []
   | ^^^^^^^^^^^^^^^^
   |
-  = help: the keys here are `ro`, `rw`, `exclude`, `private` and `include`
+  = help: write one of these keys: `ro`, `rw`, `exclude`, `private` and `include`
 "#
     );
 }

@@ -258,7 +258,7 @@ error[invalid-path]: `a\u{0}b` contains a NUL byte
 3 | rw = ["a\u0000b"]
   |       ^^^^^^^^^^
   |
-  = help: no path can contain one
+  = help: remove the NUL byte
 
 error[invalid-path]: the path is empty
  --> .agent-sandbox.toml:4:21
@@ -295,7 +295,7 @@ error[unknown-key]: unknown key `sockets` in `[filesystem]`
 3 | sockets = []
   | ^^^^^^^
   |
-  = help: `sockets` belongs at the top of the file, above the first `[table]`
+  = help: write `sockets` at the top of the file, above the first `[table]`
 "#
     );
     let document = r#"
@@ -324,7 +324,7 @@ error[invalid-path]: `a\u{0}b` contains a NUL byte
 1 | sockets = ["", 1, "a\u0000b"]
   |                   ^^^^^^^^^^
   |
-  = help: no path can contain one
+  = help: remove the NUL byte
 "#
     );
 }

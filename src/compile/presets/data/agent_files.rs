@@ -27,33 +27,35 @@ const fn consent(key: &'static str, reason: &'static str) -> ObeyedKey {
     ObeyedKey { key, reason, names_programs: false }
 }
 
-/// Claude Code mixes state (projects, sessions, the account) with these keys.
+/// The keys of Claude Code that name programs or give consent, in a file that also holds state
+/// (projects, sessions, the account).
 const CLAUDE_STATE: &[ObeyedKey] = &[
     programs("mcpServers"),
     programs("hooks"),
     ObeyedKey { key: "env", reason: "variables of the programs that it starts", names_programs: true },
     ObeyedKey { key: "apiKeyHelper", reason: "a program that it starts", names_programs: true },
-    consent("hasTrustDialogAccepted", "it asks no more before it obeys the settings of a folder"),
-    consent("bypassPermissionsModeAccepted", "it warns no more before it runs everything unasked"),
-    consent("skipDangerousModePermissionPrompt", "it warns no more before it runs everything unasked"),
+    consent("hasTrustDialogAccepted", "it no longer asks before it obeys the settings of a folder"),
+    consent("bypassPermissionsModeAccepted", "it no longer warns before it runs everything without asking"),
+    consent("skipDangerousModePermissionPrompt", "it no longer warns before it runs everything without asking"),
     consent("enableAllProjectMcpServers", "it starts every server that a project's .mcp.json names"),
     programs("projects.*.mcpServers"),
     programs("projects.*.hooks"),
-    consent("projects.*.allowedTools", "it asks no more before it uses these"),
-    consent("projects.*.hasTrustDialogAccepted", "it asks no more before it obeys the settings of this folder"),
-    consent("projects.*.hasTrustDialogHooksAccepted", "it asks no more before it runs the hooks of this folder"),
+    consent("projects.*.allowedTools", "it no longer asks before it uses these"),
+    consent("projects.*.hasTrustDialogAccepted", "it no longer asks before it obeys the settings of this folder"),
+    consent("projects.*.hasTrustDialogHooksAccepted", "it no longer asks before it runs the hooks of this folder"),
     consent("projects.*.hasClaudeMdExternalIncludesApproved", "it reads instructions outside of this folder"),
     consent("projects.*.enableAllProjectMcpServers", "it starts every server that .mcp.json names"),
     consent("projects.*.enabledMcpjsonServers", "it starts these servers of .mcp.json"),
     consent("projects.*.disabledMcpjsonServers", "it no longer refuses these servers of .mcp.json"),
 ];
 
-/// The login and the model are in the same file.
+/// The keys of Cursor that name programs or give consent. The login and the model are in the same
+/// file.
 const CURSOR_STATE: &[ObeyedKey] = &[
-    consent("permissions.allow", "it asks no more before it uses these"),
+    consent("permissions.allow", "it no longer asks before it uses these"),
     consent("permissions.deny", "it no longer refuses these"),
-    consent("approvalMode", "when it asks before it runs something"),
-    consent("sandbox", "whether its own sandbox is on"),
+    consent("approvalMode", "the cases in which it asks before it runs something"),
+    consent("sandbox", "the switch of its own sandbox"),
 ];
 
 const CLAUDE: &str = "Claude Code";

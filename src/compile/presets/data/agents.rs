@@ -25,11 +25,11 @@ use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS, GEMINI_TRUS
 use super::{AgentRepository, BuiltinPreset, PresetEntry, exclude, group, ro, rw, variables};
 use crate::policy::Refinements;
 
-/// The file mixes state (projects, sessions, the account) with MCP servers, so it can be neither
-/// split nor made read-only without losing state. Claude Code 1.0 writes the file in place. 2.1
-/// makes a new file beside it and renames the new file. The read-only home refuses this, and 2.1
-/// then goes on without saving. In the configuration folder 2.1 can make the new file; the rename
-/// over the mount fails with EBUSY, and then 2.1 writes in place.
+/// The state file of Claude Code. It mixes state (projects, sessions, the account) with MCP
+/// servers, so it can be neither split nor made read-only without losing state. Claude Code 1.0
+/// writes the file in place. 2.1 makes a new file beside it and renames the new file. The read-only
+/// home refuses this, and 2.1 then goes on without saving. In the configuration folder 2.1 can make
+/// the new file; the rename over the mount fails with EBUSY, and then 2.1 writes in place.
 const CLAUDE_JSON: PresetEntry = PresetEntry {
     refinements: Refinements {
         create_for: Some("claude"),
@@ -251,9 +251,9 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.opencode").with_links(),
             ],
         ),
-        // Not blocked: without `rg` on PATH, opencode downloads it at the first search, and
-        // searches fail if it cannot. Providers that are not built in are downloaded as packages,
-        // too.
+        // These paths are not blocked: without `rg` on PATH, opencode downloads it at the first
+        // search, and searches fail if it cannot. Providers that are not built in are downloaded as
+        // packages, too.
         group(
             "opencode",
             "opencode, \"LSP Servers\" and \"Plugins\": it runs again what it downloaded",
@@ -271,7 +271,8 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Gemini CLI, \"Configuration\": MCP servers, hooks, variables",
             &[
                 ro("~/.gemini/settings.json").blocked().private(&GEMINI_SETTINGS),
-                // Not blocked: Gemini CLI would read an empty placeholder instead of `~/.env`.
+                // This path is not blocked, because Gemini CLI would read an empty placeholder
+                // instead of `~/.env`.
                 ro("~/.gemini/.env").moved_aside(),
                 ro("~/.gemini/mcp-server-enablement.json"),
             ],
@@ -373,8 +374,8 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Kimi Code CLI, \"Data locations\": sessions, the login, logs",
             &[rw("~/.kimi-code").create_for("kimi")],
         ),
-        // Not blocked: the first start creates the first two, and `rg` and `fd` are downloaded to
-        // `bin`.
+        // These paths are not blocked: the first start creates the first two, and `rg` and `fd` are
+        // downloaded to `bin`.
         group(
             "Kimi Code CLI",
             "Kimi Code CLI, \"Configuration files\": hooks, servers, permissions, an editor; tools that it runs",

@@ -142,8 +142,8 @@ const GROUPS: &[Group] = &[
         "gitmodules(5); `.gitconfig` is often included by `.git/config`",
         &[ro(".gitmodules"), ro(".gitconfig")],
     ),
-    // Other version control
-    // With `shared` among the requirements, `sharedpath` leads to settings elsewhere.
+    // Other version control (If `requires` contains `shared`, `sharedpath` names the folder with
+    // the settings.)
     group(
         "Mercurial",
         "hgrc(5): hooks, aliases, extensions; `hg help internals.requirements`",

@@ -27,16 +27,18 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
         group("Cargo", "The Cargo Book, \"Cargo Home\"", &[rw("~/.cargo").create_for("cargo")]),
         group("rustup", "The rustup book, \"Environment variables\": RUSTUP_HOME", &[rw("~/.rustup")]),
         group("Gradle", "Gradle User Manual, \"Gradle-managed Directories\"", &[rw("~/.gradle").create_for("gradle")]),
-        // Not the folder above it, which holds settings: only these are written in ordinary use.
+        // The folder above these is not writable, because it holds settings. Only these are written
+        // in ordinary use.
         group(
             "Maven",
             "Maven, \"Settings Reference\": localRepository; \"Maven Wrapper\"; \"Maven Build Cache Extension\"",
             &[rw("~/.m2/repository").create_for("mvn"), rw("~/.m2/wrapper").create_for("mvn"), rw("~/.m2/build-cache")],
         ),
         group("mvnd", "Apache Maven Daemon, README: logs, and the registry", &[rw("~/.m2/mvnd").create_for("mvnd")]),
-        // Not the folder above it: that one is on PATH, so any new file in it would be a command.
+        // The folder above it is not writable: it is on PATH, so any new file in it would be a
+        // command.
         group("pnpm", "pnpm, \"Settings\": storeDir", &[rw("~/.local/share/pnpm/store").create_for("pnpm")]),
-        // Not the folder above it: Yarn 1 has programs on PATH there.
+        // The folder above it is not writable, because Yarn 1 has programs on PATH there.
         group("Yarn", "Yarn, \"Settings\": globalFolder", &[rw("~/.yarn/berry").create_for("yarn")]),
         group(
             "Cargo",
@@ -184,7 +186,8 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
             "pnpm, \"Settings\": packageImportMethod",
             &["pnpm_config_package_import_method"],
         ),
-        // Otherwise pnpm moves the store into the project, from which it can link.
+        // Without this variable, pnpm would move the store into the project, from which it can
+        // link.
         variables(
             Set { value: "~/.local/share/pnpm/store", for_program: Some("pnpm") },
             "pnpm",

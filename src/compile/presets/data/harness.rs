@@ -9,8 +9,8 @@ use super::{BuiltinPreset, VariableGroup, inject, injections, variables};
 /// The user's instructions for all agents.
 const GLOBAL: &str = "~/.config/agent-sandbox/AGENTS.md";
 
-/// mise asks before it obeys a file of a project that it does not know, and an agent cannot answer.
-/// Inside, such a file can do no more than the agent.
+/// The variables of these presets. mise asks before it obeys a file of a project that it does not
+/// know, and an agent cannot answer. Inside, such a file can do no more than the agent.
 const VARIABLES: &[VariableGroup] = &[variables(
     Set { value: ".", for_program: Some("mise") },
     "mise",

@@ -204,7 +204,7 @@ impl PresetEntry {
         self.masked(Mask::Reads(text))
     }
 
-    /// An empty, writable folder of the sandbox's own, over a folder of the host (SPEC P17).
+    /// An empty, writable folder that belongs to the sandbox, over a folder of the host (SPEC P17).
     const fn fresh(self) -> Self {
         self.masked(Mask::Fresh)
     }
@@ -257,7 +257,8 @@ pub enum FileUse {
 /// A key in a file that mixes state with settings.
 #[derive(Clone, Copy, Debug)]
 pub struct ObeyedKey {
-    /// Dotted. `*` is any key, and `*?type=x` any key whose value has the member `type` = `x`.
+    /// The key in dotted form. `*` is any key, and `*?type=x` any key whose value has the member
+    /// `type` = `x`.
     pub key: &'static str,
     /// The reason why a change is reported.
     pub reason: &'static str,
@@ -270,20 +271,20 @@ pub struct VariableGroup {
     pub tool: &'static str,
     pub source: &'static str,
     pub effect: VariableEffect,
-    /// Names to keep or to set, or names and patterns (SPEC E2) to drop. A pattern that is neither
-    /// a prefix nor a suffix would be compiled at each start.
+    /// Names to keep or to set, or names and patterns (SPEC E2) to drop. A pattern should be a
+    /// prefix or a suffix, because each start compiles any other pattern.
     pub names: &'static [&'static str],
 }
 
 /// The effect of a preset on variables (SPEC E11, P14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariableEffect {
-    /// They look like credentials, and do not pass.
+    /// The variables look like credentials, and do not pass.
     Drop,
     /// Each is `*_` and a word. Names that equal the word, or end in `_` and the word, look like
     /// credentials, and do not pass (SPEC E11). Case does not matter.
     DropWord,
-    /// They pass although they look like credentials.
+    /// The variables pass although they look like credentials.
     Keep,
     /// The variables get a value if this program is on PATH, or always if none is named. A
     /// variable that the caller has keeps its value (SPEC P14). `~/` at the start of a value is

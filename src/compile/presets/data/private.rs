@@ -8,8 +8,9 @@ const fn key(key: KeyPattern, value: LeavingValue, why: &'static str) -> Leaving
     LeavingKey { key, value, why }
 }
 
-/// `remote.*` is not listed: if `remote.x.url` is a bare repository in the project and
-/// `branch.main.remote` is `x`, a plain `git push` of the user runs the hooks of that repository.
+/// The settings of a repository. `remote.*` is not listed: if `remote.x.url` is a bare repository
+/// in the project and `branch.main.remote` is `x`, a plain `git push` of the user runs the hooks of
+/// that repository.
 pub(super) const GIT_CONFIG: PrivateFile = PrivateFile::new(
     FileFormat::Git,
     &[
@@ -20,8 +21,8 @@ pub(super) const GIT_CONFIG: PrivateFile = PrivateFile::new(
     ],
 );
 
-/// `projects.*.trust_level` is not listed: a trusted project may name MCP servers, which Codex
-/// starts.
+/// The settings of Codex. `projects.*.trust_level` is not listed: a trusted project may name MCP
+/// servers, which Codex starts.
 pub(super) const CODEX_CONFIG: PrivateFile = PrivateFile {
     inside: &[InsideKey {
         key: &["features", "daemon_auto_start"],
@@ -38,7 +39,8 @@ pub(super) const CODEX_CONFIG: PrivateFile = PrivateFile {
     )
 };
 
-/// A theme may be the name of a file, so a theme with a `/` or a `.` stays in the copy.
+/// The settings of Gemini CLI. A theme may be the name of a file, so a theme with a `/` or a `.`
+/// stays in the copy.
 pub(super) const GEMINI_SETTINGS: PrivateFile = PrivateFile::new(
     FileFormat::Json,
     &[
@@ -48,7 +50,7 @@ pub(super) const GEMINI_SETTINGS: PrivateFile = PrivateFile::new(
     ],
 );
 
-/// Folders whose settings, hooks and servers Gemini CLI obeys.
+/// The list of folders whose settings, hooks and servers Gemini CLI obeys.
 pub(super) const GEMINI_TRUSTED_FOLDERS: PrivateFile =
     PrivateFile { variable: Some("GEMINI_CLI_TRUSTED_FOLDERS_PATH"), ..PrivateFile::new(FileFormat::Json, &[]) };
 

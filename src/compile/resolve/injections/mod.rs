@@ -1,5 +1,5 @@
-//! Injections: the paths at which the command reads another content (SPEC section 27). Each becomes
-//! a match that no other rule beats.
+//! Injections: the paths at which the command reads other content (SPEC section 27). Each becomes a
+//! match, and no other rule wins over it.
 
 mod owners;
 
@@ -22,10 +22,11 @@ use crate::sys::ablate::{self, Mitigation};
 use super::{Match, Resolver, anchored, reserved};
 use owners::Owners;
 
-/// bwrap needs time for each bind, and a command can fill a folder for the next start.
+/// The most entries of a folder that are injected. bwrap needs time for each bind, and a command
+/// can fill a folder for the next start.
 const MOST_OF_A_FOLDER: usize = 64;
 
-/// No list of ignored files is this large.
+/// The largest `.gitignore` that is read.
 const LARGEST_GITIGNORE: u64 = 1 << 20;
 
 /// The number of symlinks that the kernel follows.
@@ -201,7 +202,7 @@ impl Injector<'_, '_> {
         found.or_else(|e| {
             let path = anchor.join(text);
             if e.raw_os_error() != Some(Errno::LOOP.raw_os_error()) {
-                let message = format!("cannot look at `{path}`: {}", reason(&e));
+                let message = format!("cannot examine `{path}`: {}", reason(&e));
                 return refused(message, "make it readable for you, or name another path");
             }
             match self.reserved_end(&path) {
@@ -272,7 +273,7 @@ impl Injector<'_, '_> {
             return self.add(FileKind::Directory, content(), target, rule);
         }
         let entries = self.resolver.host.read_dir(from).or_else(|e| {
-            refused_source(format!("cannot look into `{from}`: {}", reason(&e)), "make it readable for you")
+            refused_source(format!("cannot search `{from}`: {}", reason(&e)), "make it readable for you")
         })?;
         if is_top && entries.is_empty() && rule.layer != LayerKind::Preset {
             let message = format!("`{from}` is empty, and nothing is injected at `{to}`");
@@ -381,7 +382,7 @@ impl Injector<'_, '_> {
             let (other, origin) = (&known.path, &known.rule.origin);
             let message = match *other == path {
                 true => format!("two injections are at `{path}`; the other one is {origin}"),
-                false => format!("the injections at `{path}` and at `{other}` are in each other; see {origin}"),
+                false => format!("of the injections at `{path}` and at `{other}`, one lies in the other; see {origin}"),
             };
             return refused(message, "remove one of the two, or name another target");
         }
@@ -400,7 +401,7 @@ impl Injector<'_, '_> {
             let message = format!("`{path}` would make the folder around it a project or a repository");
             return refused(message, "name another target");
         }
-        // A placeholder of another run is a folder or a file, and keeps its kind.
+        // A placeholder of another run is a folder or a file, and this run cannot change that.
         let has_folder = there.map(|there| there == FileKind::Directory);
         if is_missing && has_folder.is_some_and(|has_folder| has_folder != (kind == FileKind::Directory)) {
             let (has, wants) = match has_folder {

@@ -36,7 +36,7 @@ impl Resolver<'_> {
     /// Adds a match at each other name of each protected path. `decide` keeps the matches that
     /// tighten.
     pub(super) fn aliases(&mut self, mounts: &Mounts, own: &[OwnFile]) {
-        // A root of our own shows none of the host's other mounts. A rule that only shows a path
+        // A minimal base shows none of the host's other mounts. A rule that only shows a path
         // protects nothing.
         let is_part_of_base = |found: &Match| {
             found.rule.refinements.only_shows || found.path.is_root() && found.rule.refinements.mask == Mask::OwnPlace
@@ -119,7 +119,7 @@ impl Mounts {
             let parent = current.map(|index| self.mounts[index].id);
             let on_the_way = self.children.get(&parent).into_iter().flatten().copied();
             let on_the_way = on_the_way.filter(|index| path.is_within(&self.mounts[*index].point));
-            // The outermost mount. Of several mounts on one mount point, the last.
+            // The outermost mount. Of several mounts on one mount point, the last one counts.
             let depth = |index: &usize| (self.mounts[*index].point.ancestors().count(), usize::MAX - index);
             let Some(next) = on_the_way.min_by_key(depth) else { break };
             current = Some(next);
@@ -172,7 +172,7 @@ impl Mounts {
     }
 }
 
-/// Whether `path` is in a file system that the sandbox has of its own.
+/// Whether `path` is in a private place.
 fn is_of_the_sandbox(path: &AbsPath) -> bool {
     [places::PROC, places::DEV].iter().any(|place| path.as_path().starts_with(place))
 }

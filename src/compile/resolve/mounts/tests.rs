@@ -19,7 +19,7 @@ fn table(lines: &str) -> String {
 }
 
 #[test]
-fn where_each_file_system_is_mounted_once_there_is_nothing_to_do() {
+fn without_second_mounts_there_are_no_aliases() {
     assert!(Mounts::read(table("22 20 8:2 / /home rw - ext4 /dev/sda2 rw\n").as_bytes()).is_none());
     let parts_of_proc = "22 21 0:21 /sys /proc/sys ro - proc proc rw\n23 20 0:5 / /dev rw - devtmpfs d rw\n24 23 0:5 /x /dev/x rw - devtmpfs d rw\n";
     assert!(Mounts::read(table(parts_of_proc).as_bytes()).is_none());
@@ -31,7 +31,7 @@ fn a_bind_of_a_folder_around_a_path_shows_the_path_there() {
     let table = table("22 20 8:1 /home/u /mnt/copy rw - ext4 /dev/sda1 rw\n");
     assert_eq!(aliases(&table, "/home/u/.ssh"), ["/mnt/copy/.ssh = /home/u/.ssh"]);
     assert_eq!(aliases(&table, "/home/u"), ["/mnt/copy = /home/u"]);
-    // And the other way round.
+    // The alias works in both directions.
     assert_eq!(aliases(&table, "/mnt/copy/.ssh"), ["/home/u/.ssh = /mnt/copy/.ssh"]);
     assert_eq!(aliases(&table, "/home/v"), [""; 0]);
     assert_eq!(aliases(&table, "/home/user"), [""; 0]);

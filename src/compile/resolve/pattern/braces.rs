@@ -3,11 +3,11 @@
 use super::PatternError;
 use super::scan::{Piece, pieces};
 
-/// Braces multiply: `{a,b}{c,d}` are four patterns. More patterns than this in one text are a
-/// mistake.
+/// The most patterns that the braces of one text may stand for. Braces multiply: `{a,b}{c,d}` are
+/// four patterns.
 pub(super) const MAX_ALTERNATIVES: usize = 1000;
 
-/// Limits groups such as `{a}`, which multiply nothing: ten groups of two exceed the other limit.
+/// The most groups of braces in one text. This bounds groups such as `{a}`, which multiply nothing.
 pub(super) const MAX_GROUPS: usize = 100;
 
 /// The texts that the braces in `text` expand to. Alternatives may hold separators and further

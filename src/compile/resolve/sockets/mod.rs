@@ -27,8 +27,7 @@ const LISTENING: &str = "a service of this machine listens here";
 const NAMED: &str = "the environment names this socket";
 const RUNTIME_DIRECTORY: &str = "the sockets of the session are here (`XDG_RUNTIME_DIR`)";
 
-/// The sandbox has its own of these directories. Nothing of the host is visible in them unless a
-/// rule opens it.
+/// Private places of the sandbox. Nothing of the host is visible in them unless a rule opens it.
 const PRIVATE: [&str; 4] = [places::RUN, places::TMP, places::DEV, places::PROC];
 
 /// Working directories in which programs are known to bind relative names, besides the home and the
@@ -91,8 +90,8 @@ impl Resolver<'_> {
         self.accept(Match { links, fixed_prefix, ..found });
     }
 
-    /// The mask loses to every rule that names the path, and wins over every glob: a glob that
-    /// happens to match a socket does not mean it.
+    /// The mask loses to every rule that names the path, and wins over every glob, because a glob
+    /// may match a socket by accident.
     fn hide(&mut self, path: AbsPath, kind: FileKind, why: &'static str) {
         // Root inside has no capabilities and cannot enter such a folder. bwrap can mount nothing
         // in it either.
@@ -226,12 +225,13 @@ impl Resolver<'_> {
 
     fn unreadable_socket(&mut self, name: &OsStr, error: &io::Error) {
         let message = format!("cannot look for sockets at `{}`: {}", escape_for_display(name), reason(error));
-        let help = "make it readable: a socket that is not seen cannot be hidden";
+        let help = "make it readable, so that sockets in it can be hidden";
         self.diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
     }
 
     /// The sockets outside of the project that would be visible or that a pattern may allow, and
-    /// how they are known. For sockets in an inaccessible directory of our own, that directory.
+    /// how they are known. For sockets in a directory of our own that we cannot enter, the map has
+    /// that directory.
     fn find_sockets(&mut self, patterns: &[WalkPattern]) -> BTreeMap<AbsPath, (FileKind, &'static str)> {
         // Hundreds of sockets lie in a few directories.
         let mut folders = BTreeMap::new();

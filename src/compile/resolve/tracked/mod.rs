@@ -1,8 +1,8 @@
 //! Finds the files that the git index holds with exactly the content that they have now (SPEC P6).
 //!
-//! Such a file is left unmasked, so a wrong `true` shows a secret. The sandboxed command may have
-//! written the index, and the `.git` that leads to it, so neither is trusted. The content is the
-//! proof:
+//! A tracked file is left unmasked, so a wrong `true` shows a secret. The sandboxed command may
+//! have written the index, and the `.git` that leads to it, so neither is trusted. The content is
+//! the proof:
 //!
 //! - To name the blob of a file, the command must know the hash of its content. It learns the hash
 //!   from the content, or from a repository that has the content; then unmasking the file tells it
@@ -16,7 +16,7 @@
 //!   guessed that way.
 //! - The bytes are compared without git's filters. With git-crypt the index holds the cipher text
 //!   and the work tree the plain text; they differ, and the file stays masked.
-//! - Not covered: a content that is unknown although its full hash is known (a hash printed
+//! - A limit: the command may know the full hash of a content that it does not know (a hash printed
 //!   somewhere, a partial clone without that blob). An abbreviated hash is not enough.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ use crate::host::git::nested::{common_dir_of, git_dir_in};
 use crate::host::{FileKind, Host};
 use crate::policy::AbsPath;
 
-/// Larger files are not hashed, and stay masked.
+/// The largest file that is hashed. Larger files stay masked.
 const LARGEST_FILE: u64 = 16 << 20;
 
 fn blob_id(kind: HashKind, content: &[u8]) -> Vec<u8> {
@@ -58,8 +58,9 @@ impl<'h> TrackedFiles<'h> {
     /// Whether the index of the nearest repository around `path` has it as a regular file with its
     /// present content. `path` holds no symlinks.
     ///
-    /// Every doubt is a no: no repository, an index that cannot be read or understood, a symlink on
-    /// the way, an entry that is unmerged, skipped in the work tree or only intended.
+    /// Returns `false` in every doubtful case: no repository, an index that cannot be read or
+    /// understood, a symlink on the way, an entry that is unmerged, skipped in the work tree or
+    /// only intended.
     pub(crate) fn holds(&mut self, path: &AbsPath) -> bool {
         self.is_held(path).unwrap_or(false)
     }

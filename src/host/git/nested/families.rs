@@ -105,7 +105,7 @@ impl Families {
                         search.index(Repository { work_tree, git_dir: git_dir.clone(), ..repository.clone() });
                     }
                 }
-                // Started in the work tree, git finds this git directory without the list.
+                // A git that is started in the work tree finds this git directory without the list.
                 None => {
                     let indexed = index::submodules(search.host, git_dir, common_dir, &mut |_| {}).ok().flatten();
                     if indexed.is_none_or(|indexed| !indexed.names.is_empty() || !indexed.folders.is_empty()) {

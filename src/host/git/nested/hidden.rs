@@ -22,12 +22,13 @@ fn hash_of(work_tree: &AbsPath, name: &[u8]) -> NameHash {
     hash.first_chunk().copied().unwrap_or_default()
 }
 
-/// Runs at the same time compare their hidden files only if there are at most so many.
+/// Overlapping runs compare their hidden files only if there are no more of them than this.
 const MOST_COMPARED: usize = 100_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HiddenFiles {
-    /// The hashes of all hidden files. In a search after a run, of those at its start.
+    /// The hashes of all hidden files. For a search after a run, the hashes of the files that were
+    /// hidden at its start.
     known: Arc<HashSet<NameHash>>,
     /// Whether this is a search after a run.
     compares: bool,
@@ -71,7 +72,7 @@ mod tests {
     /// A command can name any number of files that do not exist, and one that does.
     // SPEC R11
     #[test]
-    fn no_number_of_names_keeps_a_new_one_unseen() {
+    fn a_new_hidden_file_is_found_among_any_number_of_names() {
         let root = AbsPath::root();
         let mut before = HiddenFiles::default();
         for number in 0..20_000 {

@@ -47,11 +47,12 @@ pub enum DotGit {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundBy {
-    /// An index names it, and git enters it by itself.
+    /// An index names the repository, and git enters it by itself.
     Index,
-    /// It is a linked worktree of the project's repository: only a few of its settings are its own.
+    /// The repository is a linked worktree of the project's repository: only a few of its settings
+    /// are its own.
     Worktrees,
-    /// It lies in a project that is no repository.
+    /// The repository lies in a project that is no repository.
     Folder,
 }
 

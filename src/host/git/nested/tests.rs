@@ -39,7 +39,7 @@ fn submodules_of_any_depth_are_found() {
 }
 
 #[test]
-fn only_what_the_index_names_and_has_a_repository_is_found() {
+fn only_repositories_that_the_index_names_are_found() {
     let fixture = Fixture::with_repository("repo");
     fixture.init("repo/named", &[]);
     fixture.init("repo/linked", &[]);
@@ -55,7 +55,7 @@ fn only_what_the_index_names_and_has_a_repository_is_found() {
 }
 
 #[test]
-fn every_form_of_an_index_tells_its_submodules() {
+fn submodules_are_found_in_every_form_of_an_index() {
     for format in ["sha1", "sha256"] {
         for version in ["2", "3", "4"] {
             let fixture = Fixture::new();
@@ -75,7 +75,7 @@ fn every_form_of_an_index_tells_its_submodules() {
 
 // SPEC P11
 #[test]
-fn a_split_index_tells_what_both_of_its_parts_name() {
+fn both_parts_of_a_split_index_name_submodules() {
     let split = ["-c", "splitIndex.maxPercentChange=100", "update-index", "--split-index"];
     let fixture = Fixture::with_repository("repo");
     for name in ["shared", "later", "replaced"] {
@@ -123,7 +123,7 @@ fn an_index_that_git_may_read_otherwise_is_unclear() {
 }
 
 #[test]
-fn worktrees_in_the_project_are_found_and_what_they_name() {
+fn worktrees_in_the_project_and_their_submodules_are_found() {
     let fixture = Fixture::with_repository("repo");
     fixture.git("repo", &["worktree", "add", "-q", "-b", "a", "trees/a"]);
     fixture.git("repo", &["worktree", "add", "-q", "-b", "b", "../outside"]);
@@ -138,7 +138,7 @@ fn worktrees_in_the_project_are_found_and_what_they_name() {
 }
 
 #[test]
-fn a_project_that_is_no_repository_consists_of_those_in_its_folders() {
+fn repositories_in_the_folders_of_a_plain_project_are_found() {
     let fixture = Fixture::with_repository("work/one");
     fixture.init("work/deep/er", &[]);
     assert_eq!(found(&fixture, "work").0, ["/work/one Directory /work/one/.git Folder"]);

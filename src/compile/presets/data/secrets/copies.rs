@@ -7,7 +7,7 @@ pub(crate) const PUBLIC_ENV: [&str; 6] =
     [".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", ".env.sandbox"];
 
 pub(super) const COPIES: &[Group] = &[
-    // Copies of files that are hidden, or that their user thinks are gone.
+    // Copies of files that are hidden or that the user believes to be deleted.
     group(
         "VS Code",
         "VS Code, \"Local history\" and \"Hot exit\"",
