@@ -45,8 +45,8 @@ fn quote_text(text: &str) -> String {
         return format!("{flag}={}", quote_text(value));
     }
     let quoted = shell_words::quote(text);
-    // `shell-words` quotes for a POSIX shell. bash also expands `{a,b}`, and `!` if it is interactive;
-    // zsh also expands `^`.
+    // `shell-words` quotes for a POSIX shell. bash also expands `{a,b}`, and `!` if it is
+    // interactive; zsh also expands `^`.
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@%+,-".contains(&byte);
     if quoted == text && !text.bytes().all(is_plain) { format!("'{text}'") } else { quoted.into_owned() }
 }
