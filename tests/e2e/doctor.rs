@@ -11,16 +11,16 @@ use crate::support::{Place, binary, stderr, stdout};
 
 for_both!(
     doctor_reports_that_a_working_machine_works,
-    a_policy_with_errors_is_told_of_beside_a_machine_that_works,
+    doctor_reports_policy_errors_on_a_working_machine,
     a_limit_of_the_policy_that_this_machine_lacks_is_told_of,
     a_home_is_told_to_be_too_broad_a_project,
-    a_machine_without_bwrap_is_told_how_to_get_it,
-    a_bwrap_that_fails_is_found_by_trying,
-    a_second_stage_that_cannot_work_is_a_limit,
-    a_bwrap_that_a_command_could_have_planted_is_none,
-    user_namespaces_that_are_off_are_named,
-    a_sandbox_is_no_place_for_another,
-    a_state_folder_that_cannot_be_written_is_a_limit,
+    doctor_without_bwrap_names_the_package,
+    doctor_finds_a_bwrap_that_fails,
+    doctor_reports_a_guard_that_cannot_work_as_limited,
+    doctor_refuses_a_bwrap_that_a_command_could_have_planted,
+    doctor_names_user_namespaces_that_are_off,
+    doctor_reports_that_sandboxes_do_not_nest,
+    doctor_reports_a_read_only_state_folder_as_limited,
 );
 
 for_root!(doctor_tells_root_about_the_flag, doctor_tells_root_in_a_container_that_root_is_allowed);

@@ -23,7 +23,7 @@ for_both!(
     trust_in_a_planted_project_stays_inside,
     without_the_guard_a_private_file_is_read_only_with_a_warning,
     a_symlink_in_its_place_is_read_only_and_lint_says_so,
-    where_the_kernel_refuses_the_link_it_is_read_only_with_a_warning,
+    a_private_file_is_read_only_with_a_warning_if_the_kernel_refuses_the_link,
     a_program_that_replaces_the_file_itself_is_led_to_the_copy,
     the_links_that_the_supervisor_copies_cannot_be_changed,
     every_key_that_stays_is_reported,
