@@ -68,7 +68,7 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &ExplainArgs, outpu
     if is_inside(host) {
         if arguments.json || options.has_rules() {
             let message = "inside a sandbox, `explain` answers from `/run/agent-sandbox/README`, as text";
-            let help = "ask outside about other rules, and for JSON, which has more facts than that file";
+            let help = "run it outside for other rules and for JSON, which has more facts than that file";
             return Err(Diagnostic::new(Code::AlreadyInside, message).help(help).into());
         }
         return explain_inside::run(host, &session.cwd, (&arguments.paths, &arguments.env, arguments.limits), output);

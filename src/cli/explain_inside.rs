@@ -66,7 +66,7 @@ fn read(host: &Host) -> Result<String, Diagnostic> {
 
 fn about_path(host: &Host, cwd: &AbsPath, asked: &OsStr, rows: &[Row], paint: Paint) -> Result<String, Diagnostic> {
     let written = escape_for_display(asked);
-    let failed = |e| Diagnostic::new(Code::UnreadablePath, format!("cannot look at `{written}`: {}", reason(&e)));
+    let failed = |e| Diagnostic::new(Code::UnreadablePath, format!("cannot examine `{written}`: {}", reason(&e)));
     let Followed { path, links, refusal } = follow(host, cwd, asked).map_err(failed)?;
     let governing = path.ancestors().find_map(|at| {
         let at = at.to_string();

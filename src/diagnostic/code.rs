@@ -148,7 +148,7 @@ codes! {
     CommandsChanged = "commands-changed", Warning,
         "Values that name commands changed in a file that holds other state as well.";
     RepositoryRepaired = "repository-repaired", Warning,
-        "git would no longer have accepted the repository, or the project's folder was closed; repaired.";
+        "The run broke a repository or closed the project's folder, and agent-sandbox repaired it.";
     HiddenNextTime = "hidden-next-time", Warning,
         "A file no longer has the content that git holds, so a preset hides it in the next run.";
     NotCheckedOut = "not-checked-out", Warning,

@@ -156,7 +156,7 @@ fn directories(host: &Host, plan: &GuardPlan) -> BTreeSet<AbsPath> {
 pub(super) fn look(host: &Host, argv: &Argv) -> Result<Look, Diagnostic> {
     let Some(guard) = &argv.guard else { return Ok(Look::default()) };
     Look::now(host, &guard.plan).map_err(|PathError { path, error }| {
-        Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was looked at: {}", reason(&error)))
+        Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was examined: {}", reason(&error)))
             .help("start again; if it changes again, find the program that changes it")
     })
 }

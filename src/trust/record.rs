@@ -91,7 +91,7 @@ pub fn revoke(host: &Host, state: &AbsPath, file: &AbsPath) -> Result<Option<Abs
     let at = place(state, file);
     let removed = if_there(KIND.remove(host, state, &name_of(file))).map_err(|e| {
         Diagnostic::new(Code::TrustFailed, format!("cannot remove `{at}`: {}", reason(&e)))
-            .help(format!("`{state}` must be a folder that you own and that no other user can write"))
+            .help(format!("make `{state}` a folder that you own and that no other user can write"))
     })?;
     Ok(removed.map(|()| at))
 }

@@ -70,7 +70,7 @@ cases! {
         let request = Request { no_guard: true, ..Request::default() };
         compiled(&tree(["home/u/proj/.git/HEAD = ref: refs/heads/main\n", "home/u/proj/.git/config", "home/u/.codex/config.toml"]), &request)
     };
-    PrivateUnavailable a_symlink_is_read_only compiled(
+    PrivateUnavailable a_private_file_that_is_a_symlink_is_read_only compiled(
         &tree([
             "home/u/.tool/",
             "home/u/dotfiles/tool.json",

@@ -166,7 +166,7 @@ fn links_are_followed_inside(place: &Place) {
             "hidden: hidden (can be neither read nor changed)\n  path    {home}/.ssh\n  through {project}/hidden, a symlink\n"
         ),
         format!("kept: read-only (can be read)\n  path    /etc/passwd\n  through {project}/kept, a symlink\n"),
-        "config: private (a copy, which can be changed; few keys of it reach the host)\n".to_owned(),
+        "config: private (a copy, which can be changed; only a few of its keys reach the host)\n".to_owned(),
         format!("  path    {project}/.git/config\n  through {project}/config, a symlink\n"),
         format!(
             "  path    {project}/.git\n  rule    {project}  [@base]\n  stays   it cannot be moved or removed  [@git]\n"

@@ -179,9 +179,9 @@ attacks!(told, no_repository:
     leaving_a_rebase_without_a_report = "root-rebase", REBASE;
 );
 attacks!(told, repository:
-    hiding_a_change_in_a_new_submodule_without_a_word = "submodule-hidden", NO_CHANGES;
-    showing_another_history_of_a_new_submodule_without_a_word = "submodule-hidden", HISTORY;
-    leading_a_new_submodule_to_other_objects_without_a_word = "submodule-hidden", OBJECTS;
-    leaving_a_rebase_in_a_new_submodule_without_a_word = "submodule-rebase", REBASE;
-    planting_a_hook_of_a_module_of_a_new_submodule_without_a_word = "submodule-module", "/.git/modules/m` as the repository";
+    hiding_a_change_in_a_new_submodule_without_a_report = "submodule-hidden", NO_CHANGES;
+    showing_another_history_of_a_new_submodule_without_a_report = "submodule-hidden", HISTORY;
+    leading_a_new_submodule_to_other_objects_without_a_report = "submodule-hidden", OBJECTS;
+    leaving_a_rebase_in_a_new_submodule_without_a_report = "submodule-rebase", REBASE;
+    planting_a_hook_of_a_module_of_a_new_submodule_without_a_report = "submodule-module", "/.git/modules/m` as the repository";
 );

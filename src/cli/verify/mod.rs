@@ -58,7 +58,7 @@ const AFTER_HELP: &str = "\
 Examples:
   agent-sandbox verify                               the policy that applies here
   agent-sandbox verify -q                            tests that failed, and the total
-  agent-sandbox --exclude '**/*.pem' verify          with flags that go with a run
+  agent-sandbox --exclude '**/*.pem' verify          with the flags of a run
   agent-sandbox verify --json | jq '.checks[] | select(.result != \"ok\")'
 
 Exit codes: 0 if every possible test agrees with the policy; 1 if one does not, or if the sandbox
