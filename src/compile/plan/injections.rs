@@ -37,7 +37,7 @@ fn hidden_source<'d>(plan: &Plan, decisions: &'d Decisions, decision: &'d Decisi
     let Some(Injected::Source { path: source, links }) = decision.injected.as_deref() else { return None };
     let is_trusted = decision.layer != LayerKind::Project && links::writable_link(plan, links).is_none();
     let is_brought = |path: &AbsPath| decisions.governing(path).is_some_and(|(_, there)| there.is_own_place());
-    let is_hidden = |path: &AbsPath| !plan.view(path).shows_host() && !(is_trusted && is_brought(path));
+    let is_hidden = |path: &AbsPath| !(plan.view(path).shows_host() || is_trusted && is_brought(path));
     let below = decisions.iter().map(|(at, _)| at).filter(|at| at.is_below(source));
     std::iter::once(source).chain(below).find(|at| is_hidden(at))
 }
