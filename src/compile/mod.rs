@@ -130,7 +130,7 @@ fn private_folder(host: &Host, layers: &Layers, decisions: &Decisions) -> Privat
     PrivateFolder { unfit: unfit.collect(), path: layers.private_copies() }
 }
 
-pub(crate) fn puts_nothing_up(request: &Request) -> bool {
+fn puts_nothing_up(request: &Request) -> bool {
     request.no_placeholders || ablate::is_off(Mitigation::Placeholders)
 }
 

@@ -95,17 +95,16 @@ impl Policy {
             rules.extend(password_hashes().map(Arc::new));
         }
         refuse_unsafe_root(&rules, &layers.project, diagnostics);
-        let mut settings = Self::settings(layers, session);
+        let settings = Self::settings(layers, session);
         if settings.tmp.value == Tmp::Host {
             let origin = settings.tmp.origin.clone();
             rules.push(Arc::new(Rule::exact(Access::Rw, places::at(places::TMP), LayerKind::Base, origin)));
         }
         let own = own_places::rules(&settings.home, &settings.base, &layers.project, session, diagnostics);
         rules.extend(own.into_iter().map(Arc::new));
-        // Files above the root inject nothing (SPEC L4).
-        let injecting = presets.keys().filter(|name| !protective_only.contains(*name));
-        settings.injections.extend(injecting.flat_map(|name| presets::injections(name, &layers.project)));
-        Self { rules, presets, protective_presets: protective_only, ..settings }
+        let mut policy = Self { rules, presets, protective_presets: protective_only, ..settings };
+        policy.inject_for_presets(&layers.project);
+        policy
     }
 
     /// A policy without rules and presets.
@@ -145,6 +144,28 @@ impl Policy {
             presets: BTreeMap::new(),
             protective_presets: BTreeSet::new(),
         }
+    }
+
+    /// The policy without one of its files. `layers` are the layers without that file, and
+    /// `is_left_out` tells which rules come from it. The file must not name or define presets, and
+    /// must not set `tmp`, `home` or `base`.
+    pub(crate) fn without_rules(
+        &self,
+        layers: &Layers,
+        session: &Session,
+        is_left_out: impl Fn(&Rule) -> bool,
+    ) -> Self {
+        let rules = self.rules.iter().filter(|rule| !is_left_out(rule)).cloned().collect();
+        let (presets, protective_presets) = (self.presets.clone(), self.protective_presets.clone());
+        let mut policy = Self { rules, presets, protective_presets, ..Self::settings(layers, session) };
+        policy.inject_for_presets(&layers.project);
+        policy
+    }
+
+    /// Adds the injections of built-in presets. Files above the root inject nothing (SPEC L4).
+    fn inject_for_presets(&mut self, project: &Project) {
+        let names = self.presets.keys().filter(|name| !self.protective_presets.contains(*name));
+        self.injections.extend(names.flat_map(|name| presets::injections(name, project)));
     }
 
     /// Drops everything that needs a placeholder: blocks of missing paths, and second places.

@@ -4,14 +4,14 @@ use std::collections::{BTreeSet, HashSet};
 use std::ptr;
 use std::sync::Arc;
 
-use crate::compile::config::ConfigFile;
+use crate::compile::config::{ConfigFile, Env, Filesystem};
 use crate::compile::decide::{self, Decisions};
 use crate::compile::identity::{self, GitIdentity, OF_HOST};
 use crate::compile::layers::{Layer, Layers};
 use crate::compile::plan::{self, Base, Plan, PlannedLink};
 use crate::compile::policy::{Policy, opens_unsafe_root};
 use crate::compile::resolve::{self, Match, PresetVariable, Resolution};
-use crate::compile::{Compiled, Request, environment, puts_nothing_up};
+use crate::compile::{Compiled, Request, environment};
 use crate::diagnostic::Diagnostics;
 use crate::host::{FileKind, Host, Session};
 use crate::policy::{AbsPath, Access, Exactness, IfMissing, Origin, Rule};
@@ -23,7 +23,7 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
     let optimize = !request.no_optimize;
     let mut layers = full.layers.clone();
     layers.layers.retain(|layer| !layer.needs_trust);
-    let (policy, changed) = policy(session, &layers, full, request);
+    let (policy, changed) = policy(session, &layers, full, layer, request);
     let mut resolution = resolution(host, session, &layers, &policy, full, &layer.config, &changed);
     drop_injections(&mut resolution, full, &policy);
     let mut variables = resolve::preset_variables(host, session, &layers.project, &policy);
@@ -45,7 +45,16 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
         (decisions, plan) = planned(&resolution, &layers, session, variables, optimize);
     }
     plan.variables.extend(identity(host, session, &layers, &policy, &plan, full));
-    let environment = environment::filter(session, &layers, &policy, &plan, &mut Diagnostics::default());
+    let is_same = layer.config.env == Env::default()
+        && layer.config.docker.is_none()
+        && policy.presets.keys().eq(full.policy.presets.keys())
+        && policy.protective_presets == full.policy.protective_presets
+        && environment::is_same(session, &plan, &full.plan);
+    let environment = if is_same {
+        full.environment.clone()
+    } else {
+        environment::filter(session, &layers, &policy, &plan, &mut Diagnostics::default())
+    };
     let (private_paths, as_root) = (Vec::new(), full.as_root);
     Compiled { layers, policy, resolution, decisions, plan, private_paths, environment, guard: false, as_root }
 }
@@ -95,11 +104,24 @@ fn planned(
 /// has.
 type Changed<'a> = (Vec<&'a Arc<Rule>>, Vec<Arc<Rule>>);
 
-/// The policy without the file.
-fn policy<'a>(session: &Session, layers: &Layers, full: &'a Compiled, request: &Request) -> (Policy, Changed<'a>) {
+/// The policy without the file. Presets are expanded again only if the file changes which presets
+/// are on.
+fn policy<'a>(
+    session: &Session,
+    layers: &Layers,
+    full: &'a Compiled,
+    layer: &Layer,
+    request: &Request,
+) -> (Policy, Changed<'a>) {
+    let ConfigFile { filesystem, presets, .. } = &layer.config;
     let rules = &full.policy.rules;
+    if presets.is_empty() && filesystem.presets.is_empty() && leaves_places_alone(filesystem) {
+        let is_added = |rule: &Rule| layer.source.as_ref().is_some_and(|source| rule.origin.is_in(source));
+        let added = rules.iter().filter(|rule| is_added(rule)).collect();
+        return (full.policy.without_rules(layers, session, is_added), (added, Vec::new()));
+    }
     let mut policy = Policy::of(layers, session, &mut Diagnostics::default());
-    if puts_nothing_up(request) {
+    if request.no_placeholders {
         policy.put_nothing_up();
     }
     policy.rules.retain(|rule| !opens_unsafe_root(rule, &layers.project));
@@ -108,6 +130,11 @@ fn policy<'a>(session: &Session, layers: &Layers, full: &'a Compiled, request: &
     let added = rules.iter().filter(|rule| !without.contains(&***rule)).collect();
     let lost = policy.rules.iter().filter(|rule| !with.contains(&***rule)).cloned().collect();
     (policy, (added, lost))
+}
+
+/// Whether the file sets none of `tmp`, `home` and `base`.
+fn leaves_places_alone(filesystem: &Filesystem) -> bool {
+    filesystem.tmp.is_none() && filesystem.home.is_none() && filesystem.base.is_none()
 }
 
 /// The matches of `policy`. A walk is the expensive part of a start, so matches of rules that both

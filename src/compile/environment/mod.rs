@@ -141,6 +141,14 @@ pub fn filter(
     environment
 }
 
+/// Whether [`filter`] has the same result for two plans, with the same session, files and policy.
+pub(crate) fn is_same(session: &Session, one: &Plan, other: &Plan) -> bool {
+    let is_same_at = |path: &AbsPath| exists_writable(one, path) == exists_writable(other, path);
+    one.variables == other.variables
+        && is_same_at(&places::at(places::TMP))
+        && session.path_var("TMPDIR").is_none_or(|path| is_same_at(&path))
+}
+
 /// Whether `directory` exists inside and is writable. In a private `/tmp`, only `/tmp` itself
 /// exists.
 fn exists_writable(plan: &Plan, directory: &AbsPath) -> bool {
