@@ -230,6 +230,11 @@ impl PresetEntry {
         Self { only_missing: true, ..self.blocked().fresh() }
     }
 
+    /// As `fresh_if_missing`, but only where the folder around the path exists.
+    const fn fresh_in_parent(self) -> Self {
+        self.fresh_if_missing().blocked_in_parent()
+    }
+
     /// Names that the pattern matches, but to which the entry does not apply.
     const fn except(self, names: &'static [&'static str]) -> Self {
         Self { except: names, ..self }
