@@ -30,7 +30,7 @@ pub use mount::{BindKind, Mount, OnMissingSource, PlannedMount, Purpose};
 pub use overflow::{MOST_IN_ARGV, Split};
 use pins::Pins;
 pub use placeholders::check_dangling;
-pub use private::{PlannedLink, PrivateFolder, check_private, may_be_linked};
+pub use private::{PlannedLink, PrivateFolder, check_missing_private, check_private, may_be_linked};
 pub use redacted::check_copies;
 pub use view::View;
 
