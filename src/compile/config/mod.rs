@@ -167,8 +167,8 @@ pub struct Limits {
     #[schemars(schema_with = "schema::size")]
     pub output: Option<Sourced<Limit>>,
 
-    /// The size of the private `/tmp`, such as `"1G"`. Default: `"4G"`, and at most half of the
-    /// memory.
+    /// The size of the private `/tmp`, such as `"1G"`. `/dev/shm`, a private home and other places
+    /// of the sandbox's own have the same size. Default: `"4G"`, and at most half of the memory.
     #[schemars(schema_with = "schema::size")]
     pub tmp: Option<Sourced<Limit>>,
 
