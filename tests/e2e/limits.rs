@@ -129,6 +129,7 @@ fn more_processes_than_allowed_cannot_be_made(place: &Place) {
     if is_exempt(place) {
         let output = command.arg("true").output().unwrap();
         let said = "error[limit-unavailable]: the limit `processes` cannot be enforced: the kernel exempts root of the machine";
+        assert!(stderr(&output).contains("config.toml:"), "{output:?}");
         return failed(&output, 125, said);
     }
     assert_eq!(python(&mut command, FORKS, &[]), "not raised\n20\n");
@@ -418,7 +419,12 @@ fn the_doctor_says_which_limits_are_held_here(place: &Place) {
         true => ("time, file-size, output, tmp", "no processes: the kernel exempts root of the machine; "),
         false => ("time, processes, file-size, output, tmp", ""),
     };
-    let expected =
-        format!("{held}; {why}no memory, cpus: `XDG_RUNTIME_DIR` is not set, so no user manager of systemd runs");
+    let expected = format!(
+        "{held}; {why}no memory, cpus: `XDG_RUNTIME_DIR` is not set, so no user manager of systemd runs, and no cgroup \
+         above this process is delegated to you"
+    );
     assert_eq!((limits["found"].as_str().unwrap(), &limits["status"]), (expected.as_str(), &Value::from("limited")));
+    let of_processes = if is_exempt(place) { "run as an ordinary user; " } else { "" };
+    let of_cgroup = "log in through systemd, which sets `XDG_RUNTIME_DIR`, or let root delegate a cgroup to you";
+    assert_eq!(limits["remedy"], format!("{of_processes}{of_cgroup}"));
 }

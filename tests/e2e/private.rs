@@ -250,6 +250,8 @@ fn codex_starts_no_server_unless_the_user_wants_it(place: &Place) {
     assert!(stderr(&output).contains("Read-only file system") && !stderr(&output).contains("private-kept"));
     let host = place.home().join(".codex/config.toml");
     assert_eq!(fs::read_to_string(&host).unwrap(), "# mine\nmodel = \"m\"\n");
+    let listed = succeeded(place.agent_sandbox().args(["private", "list"]).output().unwrap());
+    assert!(!listed.contains("differs"), "{listed}");
     assert!(!place.home().join(".codex/packages").exists());
     // The command may change the key in its copy, and the user may set it in the host's file.
     let script = "sed -i --follow-symlinks s/false/true/ ~/.codex/config.toml";

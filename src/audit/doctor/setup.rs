@@ -72,21 +72,35 @@ pub(super) fn features(bwrap: &AbsPath) -> impl Iterator<Item = Feature> + use<>
 /// Reports the limits that this machine can enforce. A trial tests the limits of a cgroup.
 pub(super) fn limits(host: &Host, session: &Session, bwrap: Option<&AbsPath>, tried: &Tried) -> DoctorFinding {
     let has_size = bwrap.is_some_and(|bwrap| bwrap::flags(bwrap).unwrap_or_default().contains(SIZE));
-    let no_size = (!has_size).then(|| format!("this bwrap does not have `{SIZE}`"));
+    let no_size = (!has_size)
+        .then(|| (format!("this bwrap does not have `{SIZE}`"), "install bubblewrap 0.7 or newer".to_owned()));
+    let no_processes = tried.no_process_limit.clone().map(|why| {
+        let remedy = match (&tried.no_user_namespace, session.uid) {
+            (Some(_), _) => "allow user namespaces",
+            (None, 0) => "run as an ordinary user",
+            (None, _) => "use Linux 5.14 or newer, and raise `ulimit -u`",
+        };
+        (why, remedy.to_owned())
+    });
     let kinds = LimitKind::ALL.map(|kind| match kind {
         LimitKind::Time | LimitKind::FileSize | LimitKind::Output => (kind, None),
-        LimitKind::Processes => (kind, tried.no_process_limit.clone()),
+        LimitKind::Processes => (kind, no_processes.clone()),
         LimitKind::Tmp => (kind, no_size.clone()),
-        LimitKind::Memory | LimitKind::Cpus => (kind, try_cgroup(host, session, kind).err().map(|why| why.to_string())),
+        LimitKind::Memory | LimitKind::Cpus => {
+            (kind, try_cgroup(host, session, kind).err().map(|why| (why.to_string(), why.remedy())))
+        }
     });
     let held = kinds.iter().filter(|(_, why)| why.is_none()).map(|(kind, _)| kind.to_string());
     let held = held.collect::<Vec<_>>().join(", ");
     let lacking: Vec<_> = kinds.iter().filter_map(|(kind, why)| Some((kind, why.as_ref()?))).collect();
+    let mut remedies: Vec<&str> = lacking.iter().map(|(_, (_, remedy))| remedy.as_str()).collect();
+    remedies.dedup();
+    let remedies = remedies.join("; ");
     if lacking.is_empty() {
         return DoctorFinding::ok(held);
     }
     let mut reasons: Vec<(&String, Vec<String>)> = Vec::new();
-    for (kind, why) in lacking {
+    for (kind, (why, _)) in lacking {
         match reasons.iter_mut().find(|(known, _)| *known == why) {
             Some((_, kinds)) => kinds.push(kind.to_string()),
             None => reasons.push((why, vec![kind.to_string()])),
@@ -96,7 +110,7 @@ pub(super) fn limits(host: &Host, session: &Session, bwrap: Option<&AbsPath>, tr
     DoctorFinding::limited(
         format!("{held}; {}", reasons.collect::<Vec<_>>().join("; ")),
         "a policy that sets one of the missing limits starts nothing",
-        "run as an ordinary user in a systemd session with cgroups of version 2, and install bubblewrap 0.7 or newer",
+        remedies,
     )
 }
 

@@ -54,6 +54,31 @@ pub(crate) enum CgroupError {
     NoProcess,
 }
 
+impl CgroupError {
+    /// The change of the machine that makes the limit possible.
+    pub(crate) fn remedy(&self) -> String {
+        match self {
+            Self::NoProgram(name) => format!("install `{name}`"),
+            Self::NoRuntimeDir => "log in through systemd, which sets `XDG_RUNTIME_DIR`".to_owned(),
+            Self::NoManager(_) => "start the user manager with `loginctl enable-linger`".to_owned(),
+            Self::NotDelegated(why) => format!("{}, or let root delegate a cgroup to you", why.remedy()),
+            Self::NoVersion2 => "start the machine with cgroups of version 2".to_owned(),
+            Self::NoController { name, .. } => {
+                let controller = name.split('.').next().unwrap_or(name);
+                format!("delegate the controller `{controller}` to user managers (`Delegate=` of `user@.service`)")
+            }
+            Self::Differs { name: "memory.swap.max", .. } => "turn swap off, or let the kernel count it".to_owned(),
+            Self::Unreadable(_)
+            | Self::File { .. }
+            | Self::Differs { .. }
+            | Self::NotStarted { .. }
+            | Self::NoAnswer(_)
+            | Self::NotMade(_)
+            | Self::NoProcess => "run `systemd-run --user --scope true`, and mend what it reports".to_owned(),
+        }
+    }
+}
+
 /// A program that makes cgroups, with its name.
 type CgroupProgram = (&'static str, Resolved);
 
