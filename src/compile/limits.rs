@@ -23,8 +23,7 @@ const TMP_BY_DEFAULT: Origin = Origin::BuiltIn("`/tmp` is limited by default");
 pub(super) fn of(layers: &Layers, session: &Session, tmp: Tmp) -> BTreeMap<LimitKind, Setting<Limit>> {
     let mut limits = BTreeMap::new();
     if tmp == Tmp::Private {
-        // A tmpfs without a size may take half of the memory.
-        let (value, layer) = (Limit::tmp(DEFAULT_TMP.min(session.memory / 2)), LayerKind::Preset);
+        let (value, layer) = (Limit::tmp(default_tmp(session)), LayerKind::Preset);
         limits.insert(LimitKind::Tmp, Setting { value, layer, origin: TMP_BY_DEFAULT });
     }
     for layer in &layers.layers {
@@ -38,6 +37,11 @@ pub(super) fn of(layers: &Layers, session: &Session, tmp: Tmp) -> BTreeMap<Limit
         }
     }
     limits
+}
+
+/// A tmpfs without a size may take half of the memory.
+pub(super) fn default_tmp(session: &Session) -> u64 {
+    DEFAULT_TMP.min(session.memory / 2)
 }
 
 impl Policy {
@@ -59,6 +63,13 @@ impl Policy {
 }
 
 /// Whether this is the private `/tmp`.
+/// Whether this is a file system of the sandbox's own that the command can write. `/run` becomes
+/// read-only, and so do masks.
+pub(crate) fn is_writable_tmpfs(planned: &PlannedMount) -> bool {
+    let Mount::Tmpfs { mode } = planned.mount else { return false };
+    mode & 0o200 != 0 && planned.path.as_path() != places::RUN
+}
+
 pub(crate) fn is_own_tmp(planned: &PlannedMount) -> bool {
     let is_tmpfs = matches!(planned.mount, Mount::Tmpfs { .. });
     is_tmpfs && planned.purpose == Purpose::Base && planned.path.as_path() == places::TMP

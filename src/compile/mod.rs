@@ -20,6 +20,7 @@ pub(crate) mod redact;
 pub mod request;
 pub mod resolve;
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
@@ -67,7 +68,9 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     if request.no_placeholders {
         refuse_blocks(&policy, diagnostics);
     }
+    let mut unblocked = HashSet::new();
     if puts_nothing_up(request) {
+        unblocked = policy.rules.iter().filter(|rule| blocks_private(rule)).map(|rule| rule.origin.clone()).collect();
         policy.put_nothing_up();
     }
     // The other stages would walk all of `/` or of a home.
@@ -100,6 +103,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     plan::check_injections(&plan, &decisions, diagnostics);
     plan::check_dangling(&plan, &resolution.dangling, diagnostics);
     plan::check_private(&plan, &decisions, base.private.as_ref(), diagnostics);
+    plan::check_missing_private(&plan, &resolution.missing, &unblocked, diagnostics);
     plan::check_copies(&decisions, &resolution.without_copy, diagnostics);
     plan::check_hard_links(&plan, &decisions, diagnostics);
     plan::check_executable(&decisions, session.executable.as_ref(), diagnostics);
@@ -170,10 +174,16 @@ impl Compiled {
     }
 }
 
+/// Whether the rule of a user blocks a private file while it is missing.
+fn blocks_private(rule: &Rule) -> bool {
+    rule.private.is_some() && rule.if_missing == IfMissing::Block && rule.layer > LayerKind::Preset
+}
+
 /// Refuses to run if a path that a user blocks cannot be blocked. A block of a preset is skipped
-/// instead.
+/// instead, and one of a private file gets a warning (`plan::check_missing_private`).
 fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
-    let blocks = |rule: &&Arc<Rule>| rule.if_missing == IfMissing::Block && rule.layer > LayerKind::Preset;
+    let is_of_user = |rule: &&Arc<Rule>| rule.layer > LayerKind::Preset && !blocks_private(rule);
+    let blocks = |rule: &&Arc<Rule>| rule.if_missing == IfMissing::Block && is_of_user(rule);
     for rule in policy.rules.iter().filter(blocks) {
         let message = format!(
             "`{}` cannot be blocked: `--exec` and `--no-placeholders` create no placeholder",

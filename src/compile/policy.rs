@@ -41,6 +41,8 @@ pub struct Policy {
     pub require: BTreeMap<Protection, Origin>,
     /// The limits in force. A private `/tmp` always has one.
     pub limits: BTreeMap<LimitKind, Setting<Limit>>,
+    /// The size of each writable file system of the sandbox's own: that of `/tmp`, or its default.
+    pub own_size: u64,
     /// Whether variables of the caller that no entry names pass.
     pub inherit: Setting<bool>,
     /// The presets in force and the layer that named each, for `--debug`.
@@ -119,15 +121,18 @@ impl Policy {
             BaseTree::Host => (Home::Host, "the host's home is visible by default"),
             BaseTree::Minimal => (Home::Private, "the home is private in a minimal base"),
         };
+        let limits = limits::of(layers, session, tmp.value);
+        let of_tmp = limits.get(&LimitKind::Tmp).map(|limit| limit.value.amount());
         Self {
             rules: Vec::new(),
+            own_size: of_tmp.unwrap_or_else(|| limits::default_tmp(session)),
             home: setting(layers, home, Home::Private, why, |l| l.config.filesystem.home.as_ref()),
             base,
             network: setting(layers, true, false, "the network is on by default", |l| l.config.network.as_ref()),
             docker: setting(layers, false, false, "docker is off by default", |l| l.config.docker.as_ref()),
             sockets: layers.layers.iter().flat_map(socket_rules).collect(),
             injections: layers.layers.iter().flat_map(written_injections).collect(),
-            limits: limits::of(layers, session, tmp.value),
+            limits,
             tmp,
             nested: setting(layers, false, false, "no user namespaces by default", |l| l.config.nested.as_ref()),
             identity: setting(

@@ -243,6 +243,8 @@ impl MountTree {
                 tmpfs.writable = false;
                 Ok(())
             }
+            // Its devices are mounts of their own, and stay as they are.
+            Some(ModelMount::Dev) => Ok(()),
             _ => Err(not_modelled("--remount-ro", dest, "no tmpfs of this argv is seen there")),
         }
     }

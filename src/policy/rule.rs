@@ -229,6 +229,8 @@ pub enum CredentialFile {
     Xml,
     /// A line `key = value` for each setting: `gradle.properties`, `nix.conf`.
     Properties,
+    /// Settings of Bundler. The key of a credential is the name of a host.
+    Bundle,
 }
 
 /// Refinements that the data of a built-in preset can add to a path (SPEC P5–P10, M6, R3).

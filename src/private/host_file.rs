@@ -27,10 +27,13 @@ pub(super) struct HostFile {
 }
 
 impl HostFile {
-    /// Reads a regular file, without following a symlink. `None` if there is none.
+    /// Reads a regular file, without following a symlink. `None` if there is none, or no folder
+    /// around it.
     pub(super) fn read(host: &Host, path: &AbsPath) -> io::Result<Option<Self>> {
-        let (folder, name) = OpenDir::parent_of(host, path)?;
-        Self::read_in(&folder, name)
+        match OpenDir::parent_of(host, path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.and_then(|(folder, name)| Self::read_in(&folder, name)),
+        }
     }
 
     fn read_in(folder: &OpenDir, name: &OsStr) -> io::Result<Option<Self>> {

@@ -7,12 +7,13 @@ use std::os::unix::ffi::OsStringExt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::formats::{FormatError, Syntax, Values};
+use super::formats::{FormatError, Key, Syntax, Values};
 use super::host_file::HostFile;
-use super::merge;
 use super::store::{About, CopyState, Store};
+use super::{keys, merge};
+use crate::compile::presets::data::{BuiltinPreset, PRESETS};
 use crate::host::{Host, if_there};
-use crate::policy::{AbsPath, Word};
+use crate::policy::{AbsPath, PrivateFile, Word};
 
 /// The copies of private files, each compared with the host's file.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -97,6 +98,13 @@ enum NotCompared {
     Format { whose: &'static str, why: FormatError },
 }
 
+/// The private file that a built-in preset has at `path`, in any home.
+fn of_preset(path: &AbsPath) -> Option<&'static PrivateFile> {
+    let entries = PRESETS.iter().flat_map(BuiltinPreset::entries);
+    let mut private = entries.filter_map(|entry| Some((entry.path.strip_prefix("~/")?, entry.private?)));
+    private.find(|(below_home, _)| path.as_path().ends_with(below_home)).map(|(_, file)| file)
+}
+
 fn compared(host: &Host, store: &Store, path: &AbsPath, syntax: Syntax) -> Result<Vec<KeptChange>, NotCompared> {
     let copy = match store.read(path)? {
         CopyState::Missing => return Ok(Vec::new()),
@@ -114,7 +122,9 @@ fn compared(host: &Host, store: &Store, path: &AbsPath, syntax: Syntax) -> Resul
     let words = |values: Option<&Values>| -> Vec<Word> {
         values.into_iter().flatten().map(|value| Word(OsString::from_vec(value.clone()))).collect()
     };
-    let changes = merge::changes(&outside, &inside).into_iter();
+    let file = of_preset(path);
+    let is_own = |change: &(Key, Values)| file.is_some_and(|file| keys::is_unremarkable(file, change));
+    let changes = merge::changes(&outside, &inside).into_iter().filter(|change| !is_own(change));
     let changes = changes.map(|(key, _)| KeptChange {
         key: key.to_string(),
         outside: words(outside.get(&key)),

@@ -254,8 +254,8 @@ impl FileSync<'_> {
     }
 
     fn set_aside(&self, path: &AbsPath, why: &str, said: &mut Diagnostics) -> io::Result<()> {
-        let place = self.store.set_aside(path)?;
-        said.push(report::set_aside(path, why, &place));
+        let (place, is_cut) = self.store.keep_aside(path)?;
+        said.push(report::set_aside(path, why, &place, is_cut));
         Ok(())
     }
 

@@ -1,11 +1,12 @@
 //! Diagnostics about private files.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use super::formats::{Entries, Key, Syntax, Values};
-use crate::diagnostic::{Code, Diagnostic, listed, shell_quote};
+use crate::diagnostic::{Code, Diagnostic, listed, reason, shell_quote};
 use crate::policy::{AbsPath, escape_for_display};
 
 /// The most keys that a message names.
@@ -101,11 +102,15 @@ pub(super) fn conflict(path: &AbsPath, keys: &[Key]) -> Diagnostic {
 }
 
 /// A copy that cannot be used.
-pub(super) fn set_aside(path: &AbsPath, why: &str, place: &Path) -> Diagnostic {
+pub(super) fn set_aside(path: &AbsPath, why: &str, place: &Path, is_cut: io::Result<bool>) -> Diagnostic {
     let message = format!("the sandbox's copy of `{path}` was not used: {why}");
     let place = shell_quote(place.as_os_str());
     let help = format!("find the copy in {place}; the next run starts with the host's file");
-    Diagnostic::new(Code::PrivateSetAside, message).paths([path.clone()]).help(help)
+    let cut = match is_cut {
+        Ok(is_cut) => is_cut.then(|| "of each file, only the first 1 MiB is kept".to_owned()),
+        Err(e) => Some(format!("not every large file in it could be cut: {}", reason(&e))),
+    };
+    Diagnostic::new(Code::PrivateSetAside, message).notes(cut).paths([path.clone()]).help(help)
 }
 
 /// Changes of the host that could not be merged into the copy.

@@ -12,6 +12,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat};
@@ -289,8 +290,15 @@ impl Store {
         let _ = self.copies.child(copy_id(path)).and_then(|folder| folder.remove_file(lock));
     }
 
-    /// Moves the folder of a copy to a folder that no command sees, and returns its new path.
-    pub(super) fn set_aside(&self, path: &AbsPath) -> io::Result<PathBuf> {
+    /// Moves the folder of a copy to a folder that no command sees, and cuts large files in it.
+    /// Returns its new path, and whether a file was cut.
+    pub(super) fn keep_aside(&self, path: &AbsPath) -> io::Result<(PathBuf, io::Result<bool>)> {
+        let place = self.set_aside(path)?;
+        let is_cut = cut_files(&place);
+        Ok((place, is_cut))
+    }
+
+    fn set_aside(&self, path: &AbsPath) -> io::Result<PathBuf> {
         let place = self.place_aside(path)?;
         // A directory that its owner cannot write cannot be moved.
         if let Ok(folder) = self.copies.child(copy_id(path)) {
@@ -327,6 +335,27 @@ fn remove_all(folder: &OpenDir, path: &Path, name: &OsStr) -> io::Result<()> {
         }
         removed => removed,
     }
+}
+
+/// Cuts each file at `path` or below that is larger than a private file may be. A large file with
+/// other names is removed, because another copy may be one of them. Returns whether there was one.
+fn cut_files(path: &Path) -> io::Result<bool> {
+    let found = fs::symlink_metadata(path)?;
+    if found.is_dir() {
+        fs::set_permissions(path, fs::Permissions::from_mode(Mode::RWXU.bits()))?;
+        let cut = fs::read_dir(path)?.map(|entry| cut_files(&entry?.path()));
+        return cut.collect::<io::Result<Vec<bool>>>().map(|cut| cut.contains(&true));
+    }
+    if !found.is_file() || found.len() <= MAX_BYTES {
+        return Ok(false);
+    }
+    if found.nlink() > 1 {
+        fs::remove_file(path)?;
+    } else {
+        fs::set_permissions(path, fs::Permissions::from_mode(OWNER.bits()))?;
+        File::options().write(true).open(path)?.set_len(MAX_BYTES)?;
+    }
+    Ok(true)
 }
 
 /// Gives the owner all permissions for a folder and the folders below it.

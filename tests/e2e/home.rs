@@ -13,6 +13,7 @@ everywhere!(
     files_written_in_a_private_home_are_gone_after_the_run,
     a_users_own_rules_show_paths_in_a_private_home,
     programs_of_the_home_on_path_run_in_a_private_home,
+    packages_of_npm_run_by_their_folder_on_path,
     links_lead_to_visible_paths_in_a_private_home,
     a_minimal_base_shows_folders_of_programs_and_named_paths,
     verify_agrees_with_a_private_home_and_a_minimal_base,
@@ -81,6 +82,32 @@ fn programs_of_the_home_on_path_run_in_a_private_home(place: &Place) {
     let output = sandbox(place).env("PATH", path).args(PRIVATE).args(["--", "sh", "-c", script]).output().unwrap();
     assert_eq!(stdout(&output), "ran\nbin\n");
     assert!(stderr(&output).contains("Read-only file system"), "{output:?}");
+}
+
+/// npm makes symlinks to the packages, with and without a prefix.
+// SPEC O3
+fn packages_of_npm_run_by_their_folder_on_path(place: &Place) {
+    for (bin, package, link) in [
+        ("tools/node_modules/.bin", "tools/node_modules/one", "../one/cli"),
+        ("prefix/bin", "prefix/lib/node_modules/two", "../lib/node_modules/two/cli"),
+    ] {
+        let (bin, package) = (place.home().join(bin), place.home().join(package));
+        fs::create_dir_all(&bin).unwrap();
+        write_program(&package.join("cli"), "#!/bin/sh\ncat \"$(dirname \"$(readlink -f \"$0\")\")/text\"\n");
+        place.write(package.join("text"), "ran\n");
+        symlink(link, bin.join(package.file_name().unwrap())).unwrap();
+    }
+    place.write("home/tools/secret", "x");
+    place.write("home/prefix/lib/secret", "x");
+    place.give_away();
+    let bins = in_home(place, &["tools/node_modules/.bin", "prefix/bin"]);
+    let path = format!("{}:{}:/usr/bin:/bin", bins[0].display(), bins[1].display());
+    let script = "one; two; ls -A ~/tools ~/prefix/lib";
+    let output = sandbox(place).env("PATH", path).args(PRIVATE).args(["--", "sh", "-c", script]).output().unwrap();
+    let home = place.home();
+    let home = home.display();
+    let seen = format!("ran\nran\n{home}/prefix/lib:\nnode_modules\n\n{home}/tools:\nnode_modules\n");
+    assert_eq!(succeeded(output), seen);
 }
 
 // SPEC O3

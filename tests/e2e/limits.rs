@@ -129,6 +129,7 @@ fn more_processes_than_allowed_cannot_be_made(place: &Place) {
     if is_exempt(place) {
         let output = command.arg("true").output().unwrap();
         let said = "error[limit-unavailable]: the limit `processes` cannot be enforced: the kernel exempts root of the machine";
+        assert!(stderr(&output).contains("config.toml:"), "{output:?}");
         return failed(&output, 125, said);
     }
     assert_eq!(python(&mut command, FORKS, &[]), "not raised\n20\n");

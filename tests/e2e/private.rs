@@ -22,6 +22,7 @@ for_both!(
     a_counter_of_a_program_is_not_reported,
     trust_in_a_planted_project_stays_inside,
     without_the_guard_a_private_file_is_read_only_with_a_warning,
+    a_missing_file_that_a_user_names_starts_empty_and_stays_inside,
     a_symlink_in_its_place_is_read_only_and_lint_says_so,
     a_private_file_is_read_only_with_a_warning_if_the_kernel_refuses_the_link,
     a_program_that_replaces_the_file_itself_is_led_to_the_copy,
@@ -87,6 +88,21 @@ fn the_model_and_verify_know_the_link(place: &Place) {
     let is_copy = |check: &&Value| check["path"].as_str().unwrap().starts_with("/run/agent-sandbox/private/");
     assert!(checks.iter().filter(is_copy).count() >= 2, "{verified:#}");
     assert_eq!(output.status.code(), Some(0), "{verified:#}");
+}
+
+// SPEC Q1
+fn a_missing_file_that_a_user_names_starts_empty_and_stays_inside(place: &Place) {
+    write(place, ".agent-sandbox.toml", "[filesystem]\nprivate = ['conf.toml', 'new/x.json', '*.ini']\n");
+    let found = shell(place, "cat conf.toml new/x.json; echo 'a = 1' >conf.toml; echo '{\"x\": 1}' >new/x.json");
+    assert_eq!(found, "{}\n");
+    assert!(!place.project().join("conf.toml").exists() && !place.project().join("new").exists());
+    assert_eq!(shell(place, "cat conf.toml new/x.json"), "a = 1\n{\"x\": 1}\n");
+    // Without placeholders the command can create both on the host.
+    let said = stderr(&run(place, &["--exec", "--", "true"]));
+    assert_eq!(said.matches("is missing, and the command can create it").count(), 2, "{said}");
+    // A file that exists by now is the file to copy.
+    write(place, "conf.toml", "b = 2\n");
+    assert_eq!(shell(place, "cat conf.toml"), "a = 1\nb = 2\n");
 }
 
 // SPEC Y3
@@ -229,11 +245,13 @@ fn in_a_new_home_listed_keys_create_the_file(place: &Place) {
 // SPEC Q11
 fn codex_starts_no_server_unless_the_user_wants_it(place: &Place) {
     place.write("home/.codex/config.toml", "# mine\nmodel = \"m\"\n");
-    let output = run(place, &["--", "sh", "-c", "cat ~/.codex/config.toml; mkdir ~/.codex/packages"]);
+    let output = run(place, &["--", "sh", "-c", "cat ~/.codex/config.toml; mkdir ~/.codex/packages/x"]);
     assert_eq!(stdout(&output), format!("# mine\nmodel = \"m\"\n\n{NO_DAEMON}"));
-    assert!(stderr(&output).contains("packages.held`") && !stderr(&output).contains("private-kept"));
+    assert!(stderr(&output).contains("Read-only file system") && !stderr(&output).contains("private-kept"));
     let host = place.home().join(".codex/config.toml");
     assert_eq!(fs::read_to_string(&host).unwrap(), "# mine\nmodel = \"m\"\n");
+    let listed = succeeded(place.agent_sandbox().args(["private", "list"]).output().unwrap());
+    assert!(!listed.contains("differs"), "{listed}");
     assert!(!place.home().join(".codex/packages").exists());
     // The command may change the key in its copy, and the user may set it in the host's file.
     let script = "sed -i --follow-symlinks s/false/true/ ~/.codex/config.toml";

@@ -7,6 +7,7 @@ for_everybody!("caches-preset": making_settings_that_build_tools_obey, reaching_
 for_everybody!("agents-preset":
     changing_code_that_agents_run,
     making_code_that_agents_load,
+    making_programs_in_folders_of_agents,
     changing_programs_that_settings_of_agents_name,
     making_files_that_a_resumed_session_sources,
 );
@@ -94,17 +95,11 @@ fn making_code_that_agents_load(scene: &Scene) -> Verdict {
         &[
             ".claude/plugins/plugin/hooks.json",
             ".claude/skills/skill/SKILL.md",
-            ".claude/hooks/hook.sh",
             ".claude/jobs/job.json",
             ".claude/scheduled_tasks.json",
-            ".codex/bin/codex",
-            ".codex/hooks/hook.sh",
             ".codex/prompts/prompt.md",
-            ".claude/chrome/chrome-native-host",
             ".claude/daemon.json",
             ".claude/remote-settings.json",
-            ".claude/workflows/workflow.js",
-            ".codex/.env",
             ".cursor/hooks.json",
             ".cursor/mcp.json",
             ".gemini/trusted_hooks.json",
@@ -129,6 +124,44 @@ fn making_code_that_agents_load(scene: &Scene) -> Verdict {
             ".cursor/extensions/extension/index.js",
         ],
     )
+}
+
+/// Programs and scripts that agents on the host run, in folders that are missing before the run.
+/// A path that the report names existed on the host during the run. opencode's cache is missing in
+/// the first run, and exists in the second one.
+// SPEC M4, P17, A13
+fn making_programs_in_folders_of_agents(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    for folder in [".claude", ".codex", ".gemini/tmp", ".kimi-code", ".local/share/opencode"] {
+        scene.write_home(format!("{folder}/history"), "");
+    }
+    let programs = [
+        ".claude/local/claude",
+        ".claude/hooks/hook.sh",
+        ".claude/chrome/chrome-native-host",
+        ".claude/workflows/workflow.js",
+        ".claude/routines/routine.md",
+        ".codex/packages/standalone/codex",
+        ".codex/bin/codex",
+        ".codex/hooks/hook.sh",
+        ".codex/.env",
+        ".gemini/tmp/bin/rg",
+        ".kimi-code/bin/rg",
+        ".local/share/opencode/bin/server",
+        ".cache/opencode/bin/rg",
+        ".cache/opencode/node_modules/plugin/index.js",
+        ".cache/opencode/packages/plugin/index.js",
+    ];
+    let paths: Vec<_> = programs.iter().map(|path| scene.home().join(path)).collect();
+    let mut said = String::new();
+    for _ in 0..2 {
+        said += &scene.attack("write.py", &paths).completed().err;
+        scene.write_home(".cache/opencode/models.json", "");
+    }
+    let made: Vec<_> = paths.iter().filter(|path| path.exists()).collect();
+    let is_reported = said.contains("created-during-run");
+    let is_broken = if scene.is_control() { made.len() == paths.len() } else { !made.is_empty() || is_reported };
+    Verdict::broken_if(is_broken, format!("made: {made:?}\n{said}"))
 }
 
 /// A package manager has hard-linked a file of its store into another project, which is read-only.

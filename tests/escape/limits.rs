@@ -1,6 +1,7 @@
 //! Attacks that use up resources: processes, files, output, memory of `/tmp`, and time.
 
 use std::fs::{self, File};
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -8,12 +9,12 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 
 use crate::outcome::Verdict;
-use crate::scene::{BASE_ONLY, Scene};
+use crate::scene::{BASE_ONLY, DEFAULTS, Scene};
 
 // The kernel exempts root from the limit of processes, so the product refuses that limit for root.
 for_user!("limits": making_processes_without_end);
 for_everybody!("limits": filling_the_disk_with_one_file, filling_the_disk_with_output);
-everywhere!("limits": filling_the_memory_through_tmp);
+everywhere!("limits": filling_the_memory_through_tmp, filling_the_memory_through_other_places);
 for_everybody!("limits": staying_when_the_time_is_up, leaving_a_daemon_when_the_time_is_up);
 
 /// More than the limits of these tests, and little for this machine.
@@ -57,6 +58,25 @@ fn filling_the_memory_through_tmp(scene: &Scene) -> Verdict {
     limited(scene, "tmp = '1M'");
     let ran = scene.attack("fill.py", &["/tmp/big", &MUCH.to_string()]).completed();
     Verdict::broken_if(ran.value("written").parse::<u64>().unwrap() > 1 << 20, ran.out)
+}
+
+/// Besides `/tmp`, the command can write `/dev/shm`, the runtime directory, a private home, and the
+/// folder of a preset.
+// SPEC A24, Z6
+fn filling_the_memory_through_other_places(scene: &Scene) -> Verdict {
+    scene.write_home(".claude/history", "");
+    scene.policy(DEFAULTS, "home = 'private'\n[limits]\ntmp = '1M'");
+    let runtime = format!("/run/user/{}/big", scene.place.uid);
+    let in_home = ["big", ".claude/session-env/big"].map(|file| scene.home().join(file));
+    let places = ["/dev/shm/big".into(), runtime.into()].into_iter().chain(in_home);
+    let written = places.map(|place: PathBuf| {
+        let ran = scene.attack("fill.py", &[place.as_os_str(), MUCH.to_string().as_ref()]).completed();
+        ran.value("written").parse().unwrap()
+    });
+    let written: Vec<u64> = written.collect();
+    let is_more = |written: &u64| *written > 1 << 20;
+    let is_broken = if scene.is_control() { written.iter().all(is_more) } else { written.iter().any(is_more) };
+    Verdict::broken_if(is_broken, format!("{written:?}"))
 }
 
 // SPEC A24, Z3

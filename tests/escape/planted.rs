@@ -258,7 +258,8 @@ fn changing_a_repository_that_an_earlier_run_made(scene: &Scene) -> Verdict {
     repository(scene);
     scene.attack("planted.sh", &["clean-beside"]).completed();
     let said = scene.attack("planted.sh", &["evil-beside"]).completed().err;
-    Verdict::broken_if(!said.contains("the repository `new` has, since this run, `core.fsmonitor`"), said)
+    let is_named = said.contains("the repository `new` has, since this run, `core.fsmonitor`");
+    Verdict::broken_if(!is_named || !said.contains("you or the command did this"), said)
 }
 
 // SPEC R5

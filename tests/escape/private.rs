@@ -349,6 +349,8 @@ fn is_set_aside(place: fn() -> crate::support::Place, what: &str, argument: &str
         assert!(ran.err.contains(said), "{what}: {}", ran.err);
         assert_eq!(scene.bytes(".git/config"), before, "{what}");
     }
+    let large = scene.host(&["find", scene.home().to_str().unwrap(), "-type", "f", "-size", "+2048"]);
+    assert_eq!(large, "", "{what}: files of more than 1 MiB");
     let next = scene.attack_with(&[], "git", &["config", "core.bare"]);
     assert_eq!(next.out, "false\n", "{what}: {}", next.err);
     let work = scene.attack_with(&[], "git", &["config", "branch.main.description", "works again"]);
@@ -362,7 +364,7 @@ fn a_copy_that_is_no_ordinary_file_is_set_aside() {
     for (what, argument, said) in [
         ("link", "~/.ssh/id_ed25519", "it is a symlink"),
         ("fifo", "", "it is no regular file"),
-        ("large", "", "it is larger than 1 MiB"),
+        ("large", "", "only the first 1 MiB is kept"),
         ("hard-link", "", "it has another name"),
         ("folder", "~/.ssh", "the folder of the copy is not a directory"),
         ("closed-folder", "", "it cannot be read"),

@@ -223,21 +223,29 @@ const WIDTH: usize = 96;
 
 fn besides(argv: &Argv) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
-    let mut line = |title, list: &mut dyn Iterator<Item = &OsStr>| {
-        lines.push((title, list.map(shell_quote).collect::<Vec<_>>().join(" ")));
-    };
+    let words = |list: &mut dyn Iterator<Item = &OsStr>| list.map(shell_quote).collect::<Vec<_>>().join(" ");
     let created = argv.create.iter().chain(argv.new_files.iter().map(|file| &file.path));
-    line("a run creates", &mut created.map(|path| path.as_os_str()));
-    line("a run creates placeholders, which must exist", &mut argv.placeholders.iter().map(|one| one.path.as_os_str()));
+    lines.push(("a run creates", words(&mut created.map(|path| path.as_os_str()))));
+    // Those of users come first. `json` has all of them.
+    let mut placeholders: Vec<_> = argv.placeholders.iter().collect();
+    placeholders.sort_by_key(|one| std::cmp::Reverse(one.layer));
+    let placeholders = few(placeholders.iter().map(|one| shell_quote(one.path.as_os_str())).collect());
+    lines.push(("a run creates placeholders, which must exist", placeholders.join(", ")));
     let environment = &argv.environment;
     if environment.only_named {
-        line("a run passes only the variables", &mut environment.with(Fate::Passed).map(|(name, _)| name));
+        lines.push((
+            "a run passes only the variables",
+            words(&mut environment.with(Fate::Passed).map(|(name, _)| name)),
+        ));
     }
-    line("a run sets the variables", &mut environment.set().map(|(name, _, _)| name));
+    lines.push(("a run sets the variables", words(&mut environment.set().map(|(name, _, _)| name))));
     let limits: Vec<String> = argv.supervised.iter().map(|(limit, _)| limit.to_string()).collect();
-    line("a run enforces the limits, which this command alone does not", &mut limits.iter().map(OsStr::new));
+    lines.push((
+        "a run enforces the limits, which this command alone does not",
+        words(&mut limits.iter().map(OsStr::new)),
+    ));
     let mut links = argv.guard.iter().flat_map(|guard| &guard.plan.links).map(|link| link.path.as_os_str());
-    line("private files, over which the guard mounts a link to their copy", &mut links);
+    lines.push(("private files, over which the guard mounts a link to their copy", words(&mut links)));
     let overflow = argv.guard.iter().flat_map(|guard| &guard.plan.overflow).count();
     if overflow > 0 {
         lines.push(("mounts that the guard makes, as its plan lists them", overflow.to_string()));

@@ -79,7 +79,7 @@ pub(super) const PRESET: KeyTable<PresetDefinition> = &[
 #[derive(Default)]
 pub(super) struct EntryTable {
     pub path: Option<Sourced<String>>,
-    pub if_missing: IfMissing,
+    pub if_missing: Option<IfMissing>,
     pub hard_links: HardLinks,
 }
 
@@ -89,7 +89,7 @@ pub(super) const ENTRY: KeyTable<EntryTable> =
 const PATH: KeyReader<EntryTable> = ("path", |walk, key, value, it| it.path = walk.one_path(key, value));
 
 const IF_MISSING: KeyReader<EntryTable> =
-    ("if-missing", |walk, key, value, it| it.if_missing = walk.choice_or_default(key, value));
+    ("if-missing", |walk, key, value, it| it.if_missing = walk.choice(key, value).map(|given| given.value));
 
 /// An injection, while the parser fills it.
 #[derive(Default)]

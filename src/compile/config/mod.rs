@@ -96,8 +96,8 @@ pub struct Filesystem {
     pub exclude: Vec<Entry>,
 
     /// Files that the command changes in a copy only. agent-sandbox keeps the copy for this
-    /// project. The host's file is read-only, and no change of the copy reaches it. Default: none
-    /// besides those of the presets.
+    /// project. The host's file is read-only, and no change of the copy reaches it. If the host has
+    /// no such file, the copy starts empty. Default: none besides those of the presets.
     pub private: Vec<Entry>,
 
     /// The `/tmp` that the command sees. Default: `"private"`.
@@ -166,8 +166,8 @@ pub struct Limits {
     #[schemars(schema_with = "schema::size")]
     pub output: Option<Sourced<Limit>>,
 
-    /// The size of the private `/tmp`, such as `"1G"`. Default: `"4G"`, and at most half of the
-    /// memory.
+    /// The size of the private `/tmp`, such as `"1G"`. `/dev/shm`, a private home and other places
+    /// of the sandbox's own have the same size. Default: `"4G"`, and at most half of the memory.
     #[schemars(schema_with = "schema::size")]
     pub tmp: Option<Sourced<Limit>>,
 
@@ -269,7 +269,8 @@ pub struct Entry {
     #[schemars(schema_with = "schema::path")]
     pub path: OsString,
 
-    /// The behaviour if the path does not exist. Default: `"skip"`.
+    /// The behaviour if the path does not exist. Default: `"skip"`, but `"block"` for a path in
+    /// `private`, of which the command then gets an empty copy.
     #[schemars(default, extend("default" = "skip"))]
     pub if_missing: IfMissing,
 

@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use crate::compile::Compiled;
 use crate::compile::environment::{Environment, MARK};
 use crate::compile::guard_plan::{GuardPlan, LIMIT, REPORT, SUBCOMMAND};
-use crate::compile::limits::is_own_tmp;
+use crate::compile::limits::{is_own_tmp, is_writable_tmpfs};
 use crate::compile::placeholder::Placeholder;
 use crate::compile::plan::{
     BindKind, Mount, OnMissingSource, PlannedLink, PlannedMount, Purpose, RedundantRule, Split,
@@ -207,7 +207,8 @@ pub fn lower(compiled: &Compiled, machine: &Machine, command: &[OsString], diagn
     let guard = guard(compiled, &split, machine.kernel);
     let tmp_size = compiled.policy.limit(LimitKind::Tmp).filter(|_| !ablate::is_off(Mitigation::Limits));
     let tmp_size = tmp_size.filter(|_| machine.takes_size && plan.mounts.iter().any(is_own_tmp));
-    let mut spelling = Spelling::new(compiled, &machine.mount_files, guard.as_ref(), tmp_size);
+    let own_size = Some(compiled.policy.own_size).filter(|_| machine.takes_size && !ablate::is_off(Mitigation::Limits));
+    let mut spelling = Spelling::new(compiled, &machine.mount_files, guard.as_ref(), own_size);
     let mut operations = namespaces(compiled);
     operations.extend(spelling.operations(&split.bwrap).into_iter().map(|(_, operation)| operation));
     let Spelling { files, mut data, .. } = spelling;
@@ -277,8 +278,7 @@ pub fn mounts<'p>(
     guard: Option<&Guard>,
     files: &MountFiles,
 ) -> Vec<(&'p PlannedMount, Operation)> {
-    let tmp_size = compiled.policy.limit(LimitKind::Tmp);
-    Spelling::new(compiled, files, guard, tmp_size).operations(&split.bwrap)
+    Spelling::new(compiled, files, guard, Some(compiled.policy.own_size)).operations(&split.bwrap)
 }
 
 /// The operations before the first mount.
@@ -347,15 +347,15 @@ struct Spelling<'a> {
     compiled: &'a Compiled,
     from: &'a MountFiles,
     guard: Option<&'a Guard>,
-    /// The size of the private `/tmp`.
-    tmp_size: Option<u64>,
+    /// The size of each writable tmpfs.
+    own_size: Option<u64>,
     files: Vec<MountFile>,
     data: Vec<Data>,
 }
 
 impl<'a> Spelling<'a> {
-    fn new(compiled: &'a Compiled, from: &'a MountFiles, guard: Option<&'a Guard>, tmp_size: Option<u64>) -> Self {
-        Self { compiled, from, guard, tmp_size, files: Vec::new(), data: Vec::new() }
+    fn new(compiled: &'a Compiled, from: &'a MountFiles, guard: Option<&'a Guard>, own_size: Option<u64>) -> Self {
+        Self { compiled, from, guard, own_size, files: Vec::new(), data: Vec::new() }
     }
 
     /// Makes one operation for each mount of bwrap. A mask and the read-only remount that directly
@@ -397,7 +397,7 @@ impl<'a> Spelling<'a> {
             Mount::PrivateCopies { source } => self.bind("--bind", source, path, OnMissingSource::Refuse),
             Mount::OwnRoot => Vec::new(),
             Mount::Tmpfs { mode } => {
-                let size = self.tmp_size.filter(|_| is_own_tmp(planned));
+                let size = self.own_size.filter(|_| is_writable_tmpfs(planned));
                 let size = size.map(|size| [SIZE.into(), size.to_string().into()]);
                 let mut words: Vec<OsString> = size.into_iter().flatten().collect();
                 words.extend(with_mode(*mode, "--tmpfs", path));

@@ -23,6 +23,7 @@ pub const MINIMAL: [&str; 10] =
 const SYSTEM: [&str; 5] = ["/usr", "/etc", "/var", "/dev", "/run"];
 
 const ON_PATH: Origin = Origin::BuiltIn("a folder of PATH in the private home");
+const OF_NPM: Origin = Origin::BuiltIn("packages of npm to which a folder of PATH leads");
 const PART_OF_BASE: Origin = Origin::BuiltIn("a part of the minimal base");
 
 /// The rules of both settings. All of them are on the base layer: any other rule beats them.
@@ -68,8 +69,10 @@ fn homes(project: &Project) -> Vec<&AbsPath> {
 fn programs<'a>(homes: &'a [&AbsPath], session: &'a Session) -> impl Iterator<Item = Rule> + use<'a> {
     let in_home = |path: &AbsPath| homes.iter().any(|home| path.is_below(home));
     // PATH may name a folder twice.
-    let on_path: BTreeSet<AbsPath> = session.path_folders().filter_map(AbsPath::normalize).collect();
-    let on_path = on_path.into_iter().map(|path| (path, ON_PATH));
+    let folders: BTreeSet<AbsPath> = session.path_folders().filter_map(AbsPath::normalize).collect();
+    let packages: Vec<AbsPath> = folders.iter().filter_map(packages_of).collect();
+    let packages = packages.into_iter().map(|path| (path, OF_NPM));
+    let on_path = packages.chain(folders.into_iter().map(|path| (path, ON_PATH)));
     let known = PROGRAMS.iter().flat_map(move |program| {
         let origin = Origin::BuiltIn(program.why);
         let by_variable = program.variables.iter().filter_map(|name| session.path_var(name));
@@ -77,6 +80,17 @@ fn programs<'a>(homes: &'a [&AbsPath], session: &'a Session) -> impl Iterator<It
         by_variable.chain(by_path).map(move |path| (path, origin.clone())).collect::<Vec<_>>()
     });
     on_path.chain(known).filter(move |(path, _)| in_home(path)).map(|(path, origin)| shown(path, origin))
+}
+
+/// The folder of packages to which programs in `folder` are symlinks: npm makes these in
+/// `X/node_modules/.bin` and, with the prefix `X`, in `X/bin`.
+fn packages_of(folder: &AbsPath) -> Option<AbsPath> {
+    let around = folder.parent()?;
+    match folder.file_name()?.as_encoded_bytes() {
+        b".bin" if around.file_name().is_some_and(|name| name == "node_modules") => Some(around),
+        b"bin" => Some(around.join("lib/node_modules")),
+        _ => None,
+    }
 }
 
 /// The rule that puts an empty folder in the place of the host's.

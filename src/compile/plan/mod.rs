@@ -30,7 +30,9 @@ pub use mount::{BindKind, Mount, OnMissingSource, PlannedMount, Purpose};
 pub use overflow::{MOST_IN_ARGV, Split};
 use pins::Pins;
 pub use placeholders::check_dangling;
-pub use private::{PlannedLink, PrivateFolder, check_private, may_be_linked, unsaid_private_links};
+pub use private::{
+    PlannedLink, PrivateFolder, check_missing_private, check_private, may_be_linked, unsaid_private_links,
+};
 pub use redacted::check_copies;
 pub use view::View;
 
@@ -138,6 +140,7 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
         planner.private_copies(&folder.path);
     }
     planner.links_to_shown(base.links);
+    planner.always(places::at(places::DEV), Mount::RemountReadOnly, "`/dev` is read-only");
     planner.always(places::at(places::RUN), Mount::RemountReadOnly, "`/run` is read-only");
     if let Some(decision) = own_root {
         planner.own(&AbsPath::root(), Mount::RemountReadOnly, &decision.origin);
@@ -237,7 +240,10 @@ impl Planner<'_> {
 
     /// Adds the other mounts that every sandbox has (SPEC B1).
     fn base(&mut self, base: &Base, decisions: &Decisions) {
-        self.always_at(places::at(places::DEV), View::Dev, Mount::Dev, "own `/dev`");
+        let dev = places::at(places::DEV);
+        self.always_at(dev.clone(), View::Dev, Mount::Dev, "own `/dev`");
+        // bwrap gives its `/dev` no size, so this one is sized, and `/dev` becomes read-only.
+        self.always_at(dev.child("shm"), View::Fresh, Mount::Tmpfs { mode: 0o1777 }, "own `/dev/shm`");
         self.always_at(places::at(places::PROC), View::Proc, Mount::Proc, "own `/proc`");
         let run = places::at(places::RUN);
         self.always_at(run.clone(), View::Fresh, Mount::Tmpfs { mode: 0o755 }, "own `/run`");

@@ -1,6 +1,7 @@
 //! Private files: which get a copy, and the mounts that show the copies (SPEC section 22).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use crate::compile::decide::{Decision, Decisions, IgnoreReason};
 use crate::compile::guard_plan::PrivateLink;
@@ -8,9 +9,9 @@ use crate::compile::resolve::PresetVariable;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
 use crate::policy::private::copy_inside;
-use crate::policy::{AbsPath, LayerKind, Origin, PrivateFile, places};
+use crate::policy::{AbsPath, LayerKind, Origin, PrivateFile, Rule, places};
 
-use super::{Mount, Plan, Planner};
+use super::{Mount, Plan, Planner, View};
 
 /// The largest number of private files with a copy. A run reads and compares each of them, and a
 /// command can create any number of files that a pattern makes private.
@@ -129,6 +130,24 @@ fn private_links(decisions: &Decisions, is_meant: impl Fn(LayerKind) -> bool) ->
     let decided = decided.map(|(path, decision)| (path, decision.layer, &decision.links, &decision.origin));
     let of_layer = ignored.chain(decided).filter(|(_, layer, ..)| is_meant(*layer));
     of_layer.filter_map(|(path, _, links, origin)| Some(is_link(links.first()?, path, origin))).collect()
+}
+
+/// Reports the missing private files that the command can create on the host because there are no
+/// placeholders. `unblocked` has the origins of the rules that would block them.
+pub fn check_missing_private(
+    plan: &Plan,
+    missing: &[(Arc<Rule>, AbsPath)],
+    unblocked: &HashSet<Origin>,
+    diagnostics: &mut Diagnostics,
+) {
+    let is_open =
+        |(rule, path): &&(Arc<Rule>, AbsPath)| unblocked.contains(&rule.origin) && plan.view(path) == View::HostRw;
+    for (rule, path) in missing.iter().filter(is_open) {
+        let message =
+            format!("`{path}` is missing, and the command can create it: it gets no copy without a placeholder");
+        let help = "run without `--exec` and `--no-placeholders`, or create the file";
+        diagnostics.push(Diagnostic::new(Code::PrivateUnavailable, message).at(&rule.origin).help(help));
+    }
 }
 
 fn is_link(link: &AbsPath, path: &AbsPath, origin: &Origin) -> Diagnostic {

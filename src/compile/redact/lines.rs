@@ -6,6 +6,8 @@ use super::Unclear;
 const OF_NPM: [&str; 3] = ["_auth", "_password", "private key-----"];
 /// Keys of Yarn that hold credentials, at the top and in `npmRegistries` and `npmScopes`.
 const OF_YARN: [&str; 2] = ["npmauthtoken", "npmauthident"];
+/// Settings of Bundler that are no hosts: `__` stands for a dot, and `___` for a dash.
+const OF_BUNDLER: [&str; 5] = ["BUILD__", "LOCAL__", "MIRROR__", "PLUGIN__", "TRUST___POLICY"];
 /// A key that contains one of these words holds a credential.
 const WORDS: [&str; 14] = [
     "auth",
@@ -94,6 +96,49 @@ pub(super) fn yarnrc(text: &str) -> Result<String, Unclear> {
 fn is_open_quote(value: &str) -> bool {
     let quote = value.chars().next().filter(|first| ['"', '\''].contains(first));
     quote.is_some_and(|quote| !value[1..].contains(quote))
+}
+
+/// `BUNDLE_KEY: "value"`. The key of a credential is a host, with `__` for each dot, or a URL. A
+/// list continues on lines that start with `-`.
+pub(super) fn bundle(text: &str) -> Result<String, Unclear> {
+    let mut out = String::with_capacity(text.len());
+    let mut is_removed = false;
+    for line in lines(text) {
+        let content = line.trim();
+        if content.is_empty() || content == "---" {
+            is_removed = false;
+            out.push_str(line);
+            continue;
+        }
+        if line.starts_with([' ', '\t', '-']) {
+            if !is_removed {
+                out.push_str(line);
+            }
+            continue;
+        }
+        let setting = content.trim_start_matches(['#', ' ', '"', '\'']);
+        let Some((key, value)) = setting.split_once(": ").or_else(|| Some((setting.strip_suffix(':')?, ""))) else {
+            // A comment without a setting.
+            if !content.starts_with('#') {
+                return Err(Unclear::Syntax);
+            }
+            is_removed = false;
+            out.push_str(line);
+            continue;
+        };
+        let name = key.trim_matches(['"', '\'']).to_ascii_uppercase();
+        let name = name.strip_prefix("BUNDLE_").unwrap_or(&name);
+        let is_host =
+            (name.contains("__") || name.contains('/')) && !OF_BUNDLER.iter().any(|section| name.starts_with(section));
+        is_removed = (is_host || names_credential(name)) && !is_reference(value);
+        match is_removed {
+            // The end of the value is not clear.
+            true if is_open_quote(value.trim()) => return Err(Unclear::Syntax),
+            true => {}
+            false => out.push_str(line),
+        }
+    }
+    Ok(out)
 }
 
 /// `key = value`, `key: value` or `key value`. A backslash at the end continues a line.

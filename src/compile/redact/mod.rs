@@ -34,6 +34,7 @@ pub(crate) fn without_credentials(file: CredentialFile, text: &[u8]) -> Result<O
         CredentialFile::Toml => toml::without_credentials(text)?,
         CredentialFile::Xml => xml::without_credentials(text)?,
         CredentialFile::Properties => lines::properties(text)?,
+        CredentialFile::Bundle => lines::bundle(text)?,
     };
     let copy = urls::without_credentials(&copy);
     Ok((copy != text).then(|| copy.into_bytes()))

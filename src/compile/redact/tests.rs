@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use CredentialFile::{Npmrc, Properties, Toml, Urls, Xml, Yarnrc};
+use CredentialFile::{Bundle, Npmrc, Properties, Toml, Urls, Xml, Yarnrc};
 
 /// The copy, or the text itself where nothing had to be removed.
 #[track_caller]
@@ -10,6 +10,30 @@ fn shown(file: CredentialFile, text: &str) -> String {
         Ok(copy) => copy.map_or_else(|| text.to_owned(), |copy| String::from_utf8(copy).unwrap()),
         Err(unclear) => panic!("{unclear}: {text}"),
     }
+}
+
+// SPEC P16
+#[test]
+fn hosts_of_bundler_are_removed_and_settings_stay() {
+    let text = "---\n\
+                BUNDLE_PATH: \"vendor/bundle\"\n\
+                BUNDLE_GEMS__R__EXAMPLE: \"me:SECRET\"\n\
+                BUNDLE_HTTPS://R__EXAMPLE/: \"SECRET\"\n\
+                # BUNDLE_OLD__R__EXAMPLE: \"SECRET\"\n\
+                BUNDLE_GEM__PUSH_KEY: \"SECRET\"\n\
+                BUNDLE_CI__R__EXAMPLE:\n  - SECRET\n\
+                BUNDLE_WITHOUT:\n  - test\n\
+                BUNDLE_BUILD__NOKOGIRI: \"--use-system-libraries\"\n\
+                BUNDLE_TRUST___POLICY: \"HighSecurity\"\n\
+                BUNDLE_MIRROR__HTTPS://RUBYGEMS__ORG/: \"https://me:SECRET@m.example\"\n";
+    let copy = "---\n\
+                BUNDLE_PATH: \"vendor/bundle\"\n\
+                BUNDLE_WITHOUT:\n  - test\n\
+                BUNDLE_BUILD__NOKOGIRI: \"--use-system-libraries\"\n\
+                BUNDLE_TRUST___POLICY: \"HighSecurity\"\n\
+                BUNDLE_MIRROR__HTTPS://RUBYGEMS__ORG/: \"https://m.example\"\n";
+    assert_eq!(shown(Bundle, text), copy);
+    assert!(without_credentials(Bundle, b"BUNDLE_A__B: \"SECRET\nSECRET\"\n").is_err());
 }
 
 // SPEC P16

@@ -101,7 +101,8 @@ impl Resolver<'_> {
         let signs = rule.refinements.in_use;
         let exists = |sign: &&str| {
             let below_home = sign.strip_prefix("~/").unwrap_or(sign);
-            !matches!(self.host.kind(&self.project.home.join(below_home)), Ok(None))
+            let path = self.project.home.join(below_home);
+            self.will_be_made(&path) || !matches!(self.host.kind(&path), Ok(None))
         };
         signs.is_empty() || signs.iter().any(exists)
     }

@@ -31,32 +31,48 @@ impl ConfigEntry {
 }
 
 /// Settings whose value is a name, a URL or a file that git does not run. Each row has the
-/// section, the keys that git and its own commands write into a new repository, and other keys.
-const NO_PROGRAM: [(&str, &str, &str); 16] = [
+/// section, the keys that git, its commands or a user's `git config` often write into a
+/// repository, and other keys.
+const NO_PROGRAM: [(&str, &str, &str); 25] = [
     ("core", "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks", ""),
     ("core", "worktree autocrlf eol sparsecheckout sparsecheckoutcone", "excludesfile"),
     ("remote", "url pushurl fetch tagopt", "push"),
     ("branch", "remote merge rebase description", "pushremote"),
     ("submodule", "url active branch", "path ignore"),
-    ("user", "name email", "signingkey"),
-    ("author", "", "name email"),
-    ("committer", "", "name email"),
+    ("user", "name email useconfigonly", "signingkey"),
+    ("author", "name email", ""),
+    ("committer", "name email", ""),
+    ("color", "ui", ""),
+    ("column", "ui", ""),
+    ("i18n", "commitencoding logoutputencoding", ""),
+    ("log", "date", ""),
+    ("merge", "conflictstyle ff", ""),
+    ("pull", "rebase ff", ""),
+    ("push", "default", ""),
+    ("status", "showuntrackedfiles", ""),
+    ("tag", "sort", ""),
     ("init", "defaultbranch", ""),
     ("index", "sparse", ""),
     ("extensions", "objectformat", "worktreeconfig partialclone refstorage"),
     ("commit", "", "template"),
     ("blame", "", "ignorerevsfile"),
     ("mailmap", "", "file blob"),
-    ("diff", "", "orderfile"),
+    ("diff", "algorithm renames", "orderfile"),
     ("gpg", "", "allowedsignersfile revocationfile"),
 ];
 
 /// Settings that name no program if their value is a boolean or a number.
-const SWITCHES: [(&str, &str); 4] = [
+const SWITCHES: [(&str, &str); 10] = [
+    ("advice", "detachedhead"),
     ("core", "fsmonitor longpaths untrackedcache quotepath"),
     ("commit", "gpgsign"),
     ("feature", "manyfiles"),
+    ("fetch", "prune"),
+    ("gc", "auto"),
     ("index", "version threads"),
+    ("push", "autosetupremote followtags"),
+    ("rebase", "autosquash autostash"),
+    ("rerere", "enabled"),
 ];
 
 impl ConfigEntry {
@@ -274,6 +290,29 @@ mod tests {
                     [Core.sub]\nworktree=../no\n[CORE] WorkTree=../b\n[user]\nworktree = ../no\n";
         assert_eq!(worktree(text).as_deref(), Some("../b"));
         assert_eq!(worktree("[core]\nworktree\n").as_deref(), Some("true"));
+    }
+
+    // SPEC R5, R11
+    #[test]
+    fn settings_of_users_that_name_no_program_are_known() {
+        let is_known = |text: &str| entries(text.as_bytes()).unwrap().iter().all(ConfigEntry::is_of_a_new_repository);
+        for known in [
+            "[user]\nname = Ada\nemail = ada@x\n[author]\nname = Ada\n[committer]\nemail = ada@x\n",
+            "[pull]\nrebase = true\n[push]\ndefault = simple\nautoSetupRemote = true\n[fetch]\nprune = true\n",
+            "[color]\nui = auto\n[merge]\nconflictStyle = diff3\n[rerere]\nenabled = 1\n",
+        ] {
+            assert!(is_known(known), "{known}");
+        }
+        for other in [
+            "[color]\npager = evil\n",
+            "[merge \"x\"]\ndriver = evil\n",
+            "[push]\ngpgSign = x\n",
+            "[rerere]\nenabled = evil\n",
+            "[core]\nhooksPath = 1\n",
+            "[diff]\nexternal = evil\n",
+        ] {
+            assert!(!is_known(other), "{other}");
+        }
     }
 
     /// Each text is read here and by `git config`.

@@ -108,7 +108,11 @@ impl SubfoldersWatch {
                 None => format!("`{name}` leads to a repository since this run, which has {doubts}"),
                 Some(_) => format!("the repository `{name}` has, since this run, {doubts}"),
             };
-            let help = "look at its settings and hooks before you enter it, open it in an editor or add it";
+            let look = "look at its settings and hooks before you enter it, open it in an editor or add it";
+            let help = match self.known.contains_key(&folder) {
+                true => format!("you or the command did this: {look}"),
+                false => look.to_owned(),
+            };
             held.said.push(Diagnostic::new(Code::PlantedRepository, message).paths([entry]).help(help));
         }
     }

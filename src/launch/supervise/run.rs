@@ -23,6 +23,7 @@ use crate::launch::exec::{bwrap_command, cannot_prepare, sheet_descriptor};
 use crate::launch::limits::{LIMIT_REACHED, LimitAction, LimitWatch, Meter};
 use crate::launch::streams::Streams;
 use crate::launch::{RunHooks, availability, bwrap};
+use crate::policy::Limit;
 use crate::sys::ablate;
 use crate::sys::fd;
 use crate::sys::namespaces::Namespaces;
@@ -301,7 +302,7 @@ impl<'a> Run<'a> {
             Some(Report::PrivateRefused(why)) => return Conclusion::PrivateRefused(why.clone()),
             Some(changed @ Report::Changed(_)) => return Conclusion::Changed(changed.diagnostic()),
             Some(Report::Ready) | None => {}
-            Some(failure) => return Conclusion::Failed(failure.diagnostic()),
+            Some(failure) => return Conclusion::Failed(at_its_limit(failure, argv)),
         }
         let ending = Ending::of(bwrap);
         match (&self.command, ending) {
@@ -353,4 +354,15 @@ fn hear(socket: &OwnedFd) -> Result<Option<(Report, Option<Pid>)>, Errno> {
         _ => None,
     });
     Ok(serde_json::from_slice(&bytes[..message.bytes]).ok().map(|report| (report, sender)))
+}
+
+/// The diagnostic of a failure, with the place of the limit that it is about.
+fn at_its_limit(failure: &Report, argv: &Argv) -> Diagnostic {
+    let of_cgroup = argv.cgroup.iter().flat_map(|cgroup| &cgroup.limits);
+    let mut limits = of_cgroup.chain(argv.guard.iter().flat_map(|guard| &guard.limits));
+    let is_meant = |limit: &Limit| matches!(failure, Report::LimitRefused(kind, _) if *kind == limit.kind());
+    match limits.find(|(limit, _)| is_meant(limit)) {
+        Some((_, origin)) => failure.diagnostic().at(origin),
+        None => failure.diagnostic(),
+    }
 }

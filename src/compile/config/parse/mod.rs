@@ -22,7 +22,7 @@ use super::keys::{ENTRY, EntryTable, KeyTable, PRESET, TOP_LEVEL, meant, names};
 use super::{ConfigFile, Entry, PresetDefinition, is_preset_name};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
 use crate::policy::limits::form;
-use crate::policy::{Limit, LimitKind, Origin, Place, Source, Sourced, escape_for_display};
+use crate::policy::{IfMissing, Limit, LimitKind, Origin, Place, Source, Sourced, escape_for_display};
 
 pub(super) type TomlValue<'t> = Spanned<DeValue<'t>>;
 
@@ -208,7 +208,8 @@ impl<'a> Walk<'a> {
         match value.get_ref() {
             DeValue::String(text) => {
                 let path = self.path(self.sourced(text.as_ref().to_owned(), value))?;
-                Some(Entry::new(path.value.into(), path.origin))
+                let if_missing = default_if_missing(key, &path.value);
+                Some(Entry { if_missing, ..Entry::new(path.value.into(), path.origin) })
             }
             DeValue::Table(table) => {
                 let mut entry = EntryTable::default();
@@ -221,7 +222,7 @@ impl<'a> Walk<'a> {
                 }
                 let path = entry.path?;
                 Some(Entry {
-                    if_missing: entry.if_missing,
+                    if_missing: entry.if_missing.unwrap_or_else(|| default_if_missing(key, &path.value)),
                     hard_links: entry.hard_links,
                     ..Entry::new(path.value.into(), path.origin)
                 })
@@ -354,6 +355,12 @@ fn kind(value: &TomlValue<'_>) -> &'static str {
 
 fn printable(text: &str) -> String {
     escape_for_display(OsStr::new(text))
+}
+
+/// The command gets a copy of a missing private file, too. A pattern blocks nothing.
+fn default_if_missing(key: &str, path: &str) -> IfMissing {
+    let is_pattern = path.contains(['*', '?', '[', '{']);
+    if key == "private" && !is_pattern { IfMissing::Block } else { IfMissing::Skip }
 }
 
 #[cfg(test)]

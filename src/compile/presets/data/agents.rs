@@ -5,11 +5,11 @@
 //! writable. Claude Code, Codex, Gemini CLI, pi and Cursor keep state and settings in one folder.
 //! That folder is writable, with read-only places in it. Some paths are missing when the sandbox
 //! starts. Folders from which the agent would load code or commands are blocked, and so are files
-//! that name such code. Files and folders that only some users have are not blocked. If the run
-//! creates one of them, agent-sandbox moves it aside when the run ends, which needs no mount.
-//! Other paths are reported when the command creates them. In a new home an agent could not make
-//! its folder, and would stop or save nothing. So agent-sandbox makes the folders of the agents on
-//! PATH.
+//! that name such code. A folder to which the agent downloads programs is not blocked: inside, it
+//! is an empty folder that is gone after the run. A missing file is moved aside when the run ends
+//! if a placeholder would disturb the agent. Other paths are reported when the command creates
+//! them. In a new home an agent could not make its folder, and would stop or save nothing. So
+//! agent-sandbox makes the folders of the agents on PATH.
 //!
 //! Two kinds of files are reported, not blocked: files that the agent writes at its first start,
 //! and instructions. Instructions run nothing, and `@harness/…` needs their paths. Files that no
@@ -79,7 +79,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Claude Code",
             "Claude Code, \"Hooks\": settings name the scripts",
-            &[ro("~/.claude/hooks").with_links().moved_aside()],
+            &[ro("~/.claude/hooks/").with_links().blocked()],
         ),
         group("Claude Code", "Claude Code, \"Plugins\"", &[ro("~/.claude/plugins/").with_links().blocked()]),
         group("Claude Code", "Claude Code, \"Skills\"", &[ro("~/.claude/skills/").with_links().blocked()]),
@@ -107,7 +107,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Claude Code",
             "Claude Code, \"Chrome\": the browser runs the native messaging host in `chrome`",
-            &[ro("~/.claude/chrome").moved_aside()],
+            &[ro("~/.claude/chrome/").blocked()],
         ),
         group(
             "several agents",
@@ -117,10 +117,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Claude Code",
             "Claude Code, \"Workflows\", \"Routines\": scripts, and work that is done unasked",
-            &[
-                ro("~/.claude/workflows").with_links().moved_aside(),
-                ro("~/.claude/routines").with_links().moved_aside(),
-            ],
+            &[ro("~/.claude/workflows/").with_links().blocked(), ro("~/.claude/routines/").with_links().blocked()],
         ),
         group(
             "Claude Code",
@@ -135,7 +132,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Claude Code",
             "Claude Code: `local` holds the program of older installers",
-            &[ro("~/.claude/local").moved_aside()],
+            &[ro("~/.claude/local/").blocked()],
         ),
         group(
             "Claude Code",
@@ -157,13 +154,13 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.codex/*.config.toml"),
                 ro("~/.codex/managed_config.toml"),
                 ro("~/.codex/requirements.toml"),
-                ro("~/.codex/.env").moved_aside(),
+                ro("~/.codex/.env").blocked(),
             ],
         ),
         group(
             "Codex",
             "Codex, \"Hooks\": hooks.json and config.toml name the scripts",
-            &[ro("~/.codex/hooks.json").blocked(), ro("~/.codex/hooks").with_links().moved_aside()],
+            &[ro("~/.codex/hooks.json").blocked(), ro("~/.codex/hooks/").with_links().blocked()],
         ),
         group(
             "Codex",
@@ -199,7 +196,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Codex",
             "Codex: the standalone installer keeps the program in `packages`",
-            &[ro("~/.codex/bin").moved_aside(), ro("~/.codex/packages").moved_aside()],
+            &[ro("~/.codex/bin/").blocked(), ro("~/.codex/packages/").blocked()],
         ),
         group("pi", "pi, README, \"Sessions\"", &[rw("~/.pi"), rw("~/.pi/agent").create_for("pi")]),
         group(
@@ -251,17 +248,27 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.opencode").with_links(),
             ],
         ),
-        // These paths are not blocked: without `rg` on PATH, opencode downloads it at the first
-        // search, and searches fail if it cannot. Providers that are not built in are downloaded as
-        // packages, too.
+        // Without `rg` on PATH, opencode downloads it at the first search, and searches fail if it
+        // cannot. Providers that are not built in are downloaded as packages, too. A session
+        // outside must not run a file that a command inside put there.
         group(
             "opencode",
             "opencode, \"LSP Servers\" and \"Plugins\": it runs again what it downloaded",
             &[
                 ro("~/.local/share/opencode/bin"),
-                ro("~/.cache/opencode/bin"),
-                ro("~/.cache/opencode/node_modules"),
-                ro("~/.cache/opencode/packages"),
+                ro("~/.cache/opencode/bin").moved_aside(),
+                ro("~/.cache/opencode/node_modules").moved_aside(),
+                ro("~/.cache/opencode/packages").moved_aside(),
+                exclude("~/.local/share/opencode/bin/").fresh_in_parent(),
+                exclude("~/.cache/opencode/bin/").fresh_in_parent(),
+                exclude("~/.cache/opencode/node_modules/").fresh_in_parent(),
+                exclude("~/.cache/opencode/packages/").fresh_in_parent(),
+                exclude("~/.cache/opencode/").fresh_if_missing().in_use(&[
+                    "~/.local/share/opencode",
+                    "~/.local/state/opencode",
+                    "~/.config/opencode",
+                    "~/.opencode",
+                ]),
             ],
         ),
         group("Gemini CLI", "Gemini CLI, \"Configuration\": `~/.gemini`", &[rw("~/.gemini").create_for("gemini")]),
@@ -375,11 +382,16 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             &[rw("~/.kimi-code").create_for("kimi")],
         ),
         // These paths are not blocked: the first start creates the first two, and `rg` and `fd` are
-        // downloaded to `bin`.
+        // downloaded to `bin`, which is an empty folder of the run while it is missing.
         group(
             "Kimi Code CLI",
             "Kimi Code CLI, \"Configuration files\": hooks, servers, permissions, an editor; tools that it runs",
-            &[ro("~/.kimi-code/config.toml"), ro("~/.kimi-code/tui.toml"), ro("~/.kimi-code/bin")],
+            &[
+                ro("~/.kimi-code/config.toml"),
+                ro("~/.kimi-code/tui.toml"),
+                ro("~/.kimi-code/bin"),
+                exclude("~/.kimi-code/bin/").fresh_in_parent(),
+            ],
         ),
         group(
             "Kimi Code CLI",

@@ -215,6 +215,11 @@ impl PresetEntry {
         self.blocked().fresh()
     }
 
+    /// As `fresh_if_missing`, but only where the folder around the path exists.
+    const fn fresh_in_parent(self) -> Self {
+        self.fresh_if_missing().blocked_in_parent()
+    }
+
     /// Names that the pattern matches, but to which the entry does not apply.
     const fn except(mut self, names: &'static [&'static str]) -> Self {
         self.refinements.except = names;

@@ -115,6 +115,7 @@ pub(super) const APPLICATIONS: &[Group] = &[
     ),
     group("Slack", "Slack for Linux: cookies and tokens", &[exclude("~/.config/Slack")]),
     group("Signal", "Signal Desktop: messages and their key", &[exclude("~/.config/Signal")]),
+    group("signal-cli", "signal-cli(1), FILES: keys of the account", &[exclude("~/.local/share/signal-cli")]),
     group(
         "Discord",
         "Discord: tokens in local storage",

@@ -1,7 +1,7 @@
 //! Keys and credentials of command-line tools, cloud providers, registries and version control.
 
 use super::super::{Group, exclude, group, redacted, ro};
-use crate::policy::CredentialFile::{Npmrc, Properties, Toml, Urls, Xml, Yarnrc};
+use crate::policy::CredentialFile::{Bundle, Npmrc, Properties, Toml, Urls, Xml, Yarnrc};
 
 pub(super) const CREDENTIALS: &[Group] = &[
     // Files that name the registry or the proxy that a build needs, besides credentials.
@@ -77,6 +77,7 @@ pub(super) const CREDENTIALS: &[Group] = &[
         "Sentry CLI, \"Configuration\": `auth.token` in .sentryclirc",
         &[redacted("~/.sentryclirc", Properties)],
     ),
+    group("Bundler", "bundle-config(1), \"CREDENTIALS FOR GEM SOURCES\"", &[redacted("~/.bundle/config", Bundle)]),
     group("Wget", "Wget, \"Wgetrc Commands\": password", &[redacted("~/.wgetrc", Properties)]),
     group("OpenSSH", "ssh(1), FILES: private keys", &[exclude("~/.ssh")]),
     group("GnuPG", "gpg(1), FILES: private keys and the agent's sockets", &[exclude("~/.gnupg")]),
@@ -264,6 +265,78 @@ pub(super) const CREDENTIALS: &[Group] = &[
         "Cloudflare, \"Tunnel permissions\": cert.pem and tunnel credentials",
         &[exclude("~/.cloudflared")],
     ),
+    group(
+        "Neon CLI",
+        "Neon, \"neon login\": credentials.json",
+        &[exclude("~/.config/neonctl/credentials.json"), exclude("~/.config/neon/credentials.json")],
+    ),
+    group("Turso CLI", "Turso, `turso auth login`: settings.json holds the token", &[exclude("~/.config/turso")]),
+    group(
+        "PlanetScale CLI",
+        "pscale, `pscale auth login`: the file of the token",
+        &[exclude("~/.config/planetscale/access-token")],
+    ),
+    group("Twilio CLI", "Twilio, \"Profiles\": API keys", &[exclude("~/.twilio-cli/config.json").reads_as("{}\n")]),
+    group("Atlas CLI", "Atlas CLI, \"Save Connection Settings\": config.toml", &[exclude("~/.config/atlascli")]),
+    group("Render CLI", "Render, `render login`: cli.yaml holds the key", &[exclude("~/.render/cli.yaml")]),
+    group("Civo CLI", "Civo, Terraform provider, \"Configuration\": .civo.json", &[exclude("~/.civo.json")]),
+    group(
+        "upctl",
+        "UpCloud, upctl, \"Configure credentials\"",
+        &[exclude("~/.config/upctl.yaml"), exclude("~/.upctl.yaml"), exclude("~/.upctl")],
+    ),
+    group("Akamai", "Akamai, \"Create authentication credentials\": .edgerc", &[exclude("~/.edgerc")]),
+    group("Okta", "okta-aws-cli, README, \"Configuration\"; Okta SDKs: okta.yaml", &[exclude("~/.okta")]),
+    group("JFrog CLI", "JFrog, \"JFrog CLI Environment Variables\": JFROG_CLI_HOME_DIR", &[exclude("~/.jfrog")]),
+    group(
+        "Earthly",
+        "Earthly, `earthly account login`; \"Earthly configuration\": passwords of git",
+        &[exclude("~/.earthly/auth.*"), exclude("~/.earthly/config.yml").reads_as_empty()],
+    ),
+    group(
+        "GitLab Runner",
+        "GitLab Runner, \"Advanced configuration\": tokens in config.toml",
+        &[exclude("~/.gitlab-runner")],
+    ),
+    group(
+        "Zulip",
+        "Zulip, \"Configuring the Python bindings\": .zuliprc",
+        &[exclude("~/.zuliprc"), exclude("~/zuliprc")],
+    ),
+    group(
+        "LuaRocks",
+        "luarocks, `luarocks upload --api-key`: the file of the key",
+        &[exclude("~/.luarocks/upload_config.lua")],
+    ),
+    group(
+        "AIChat, Continue, Codeium",
+        "AIChat, config.example.yaml; Continue, \"config.yaml Reference\"; codeium.vim, README: API keys",
+        &[
+            exclude("~/.config/aichat/config.yaml"),
+            exclude("~/.config/aichat/.env"),
+            exclude("~/.continue/config.yaml"),
+            exclude("~/.continue/config.json"),
+            exclude("~/.continue/.env"),
+            exclude("~/.codeium/config.json"),
+        ],
+    ),
+    group(
+        "NSS",
+        "NSS, \"NSS Shared DB\": keys of client certificates",
+        &[exclude("~/.pki/nssdb/key4.db"), exclude("~/.pki/nssdb/key3.db")],
+    ),
+    group(
+        "OpenSSH",
+        "ssh-keygen(1), FILES: keys with the usual names, which lie in the home itself",
+        &[
+            exclude("~/id_rsa"),
+            exclude("~/id_dsa"),
+            exclude("~/id_ecdsa"),
+            exclude("~/id_ecdsa_sk"),
+            exclude("~/id_ed25519"),
+            exclude("~/id_ed25519_sk"),
+        ],
+    ),
     group("Railway CLI", "Railway, \"railway login\": config.json", &[exclude("~/.railway/config.json")]),
     group(
         "Firebase CLI",
@@ -341,6 +414,7 @@ pub(super) const CREDENTIALS: &[Group] = &[
     group("Emacs", "Emacs auth-source: .authinfo", &[exclude("~/.authinfo"), exclude("~/.authinfo.gpg")]),
     // libpq warns at each start about a file that is no plain file.
     group("PostgreSQL", "PostgreSQL, \"The Password File\"", &[exclude("~/.pgpass").reads_as_empty()]),
+    group("usql", "usql, README, \"Passwords\": .usqlpass", &[exclude("~/.usqlpass")]),
     group("MySQL", "MySQL Reference Manual, \"mysql_config_editor\"", &[exclude("~/.mylogin.cnf")]),
     group(
         "Cassandra",

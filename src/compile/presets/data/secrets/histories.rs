@@ -5,7 +5,11 @@
 use super::super::{Group, exclude, group};
 
 pub(super) const HISTORIES: &[Group] = &[
-    group("bash", "bash(1), HISTFILE", &[exclude("~/.bash_history")]),
+    group(
+        "bash",
+        "bash(1), HISTFILE: the default file, and one that guides use",
+        &[exclude("~/.bash_history"), exclude("~/.local/state/bash/history")],
+    ),
     group(
         "zsh",
         "zshparam(1), HISTFILE: names that guides use",
@@ -71,8 +75,8 @@ pub(super) const HISTORIES: &[Group] = &[
     ),
     group(
         "SQLite",
-        "sqlite3(1): SQLITE_HISTORY",
-        &[exclude("~/.sqlite_history"), exclude("~/.local/state/sqlite_history")],
+        "sqlite3(1): SQLITE_HISTORY; litecli",
+        &[exclude("~/.sqlite_history"), exclude("~/.local/state/sqlite_history"), exclude("~/.config/litecli/history")],
     ),
     group(
         "Redis",
@@ -90,6 +94,9 @@ pub(super) const HISTORIES: &[Group] = &[
             exclude("~/.influx_history"),
         ],
     ),
+    group("usql", "usql, README: USQL_HISTORY", &[exclude("~/.usql_history")]),
+    group("Scapy", "Scapy, config.py, histfile", &[exclude("~/.config/scapy/history"), exclude("~/.scapy_history")]),
+    group("Midnight Commander", "mc(1), FILES: history of its input lines", &[exclude("~/.local/share/mc/history")]),
     group("less", "less(1), LESSHISTFILE", &[exclude("~/.lesshst"), exclude("~/.local/state/lesshst")]),
     group("Vim", "Vim, `:help viminfo`", &[exclude("~/.viminfo")]),
     group(
