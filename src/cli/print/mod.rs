@@ -194,8 +194,9 @@ impl Argv {
         out
     }
 
-    /// The operations as lines. Operations of the sandbox itself share lines. Variables share
-    /// lines, too: in a run they come from bwrap's environment and not from its arguments.
+    /// The operations as lines. Operations of the sandbox itself share lines, and so do pins.
+    /// Variables share lines, too: in a run they come from bwrap's environment and not from its
+    /// arguments.
     fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         let mut last_kind = None;
@@ -209,7 +210,12 @@ impl Argv {
             last_kind = kind;
         };
         for operation in &self.operations {
-            add(display_args(&operation.words), (operation.purpose == Purpose::Base).then_some("base"));
+            let kind = match operation.purpose {
+                Purpose::Base => Some("base"),
+                Purpose::Pin { .. } => Some("pin"),
+                Purpose::Own | Purpose::Rule(_) | Purpose::Injection => None,
+            };
+            add(display_args(&operation.words), kind);
         }
         for (name, _) in self.environment.with(Fate::Dropped) {
             add(format!("--unsetenv {}", shell_quote(name)), Some("variable"));
@@ -219,7 +225,7 @@ impl Argv {
 }
 
 /// The length of a line in which operations are joined.
-const WIDTH: usize = 96;
+const WIDTH: usize = 160;
 
 fn besides(argv: &Argv) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();

@@ -6,10 +6,11 @@
 //! That folder is writable, with read-only places in it. Some paths are missing when the sandbox
 //! starts. Folders from which the agent would load code or commands are blocked, and so are files
 //! that name such code. A folder to which the agent downloads programs is not blocked: inside, it
-//! is an empty folder that is gone after the run. A missing file is moved aside when the run ends
-//! if a placeholder would disturb the agent. Other paths are reported when the command creates
-//! them. In a new home an agent could not make its folder, and would stop or save nothing. So
-//! agent-sandbox makes the folders of the agents on PATH.
+//! is an empty folder that is gone after the run. A missing path is moved aside when the run ends
+//! if a placeholder would disturb the agent, or if only few users have the path: each block is a
+//! line of the printed command. Other paths are reported when the command creates them. In a new
+//! home an agent could not make its folder, and would stop or save nothing. So agent-sandbox makes
+//! the folders of the agents on PATH.
 //!
 //! Two kinds of files are reported, not blocked: files that the agent writes at its first start,
 //! and instructions. Instructions run nothing, and `@harness/…` needs their paths. Files that no
@@ -21,7 +22,7 @@
 
 use super::VariableEffect::Keep;
 use super::agent_files::AGENT_FILES;
-use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS, GEMINI_TRUSTED_FOLDERS};
+use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS, GEMINI_TRUSTED_FOLDERS, PI_TRUST};
 use super::{AgentRepository, BuiltinPreset, PresetEntry, exclude, group, ro, rw, variables};
 use crate::policy::Refinements;
 
@@ -79,7 +80,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Claude Code",
             "Claude Code, \"Hooks\": settings name the scripts",
-            &[ro("~/.claude/hooks/").with_links().blocked()],
+            &[ro("~/.claude/hooks").with_links().moved_aside()],
         ),
         group("Claude Code", "Claude Code, \"Plugins\"", &[ro("~/.claude/plugins/").with_links().blocked()]),
         group("Claude Code", "Claude Code, \"Skills\"", &[ro("~/.claude/skills/").with_links().blocked()]),
@@ -107,7 +108,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Claude Code",
             "Claude Code, \"Chrome\": the browser runs the native messaging host in `chrome`",
-            &[ro("~/.claude/chrome/").blocked()],
+            &[ro("~/.claude/chrome").moved_aside()],
         ),
         group(
             "several agents",
@@ -117,7 +118,10 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Claude Code",
             "Claude Code, \"Workflows\", \"Routines\": scripts, and work that is done unasked",
-            &[ro("~/.claude/workflows/").with_links().blocked(), ro("~/.claude/routines/").with_links().blocked()],
+            &[
+                ro("~/.claude/workflows").with_links().moved_aside(),
+                ro("~/.claude/routines").with_links().moved_aside(),
+            ],
         ),
         group(
             "Claude Code",
@@ -132,7 +136,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Claude Code",
             "Claude Code: `local` holds the program of older installers",
-            &[ro("~/.claude/local/").blocked()],
+            &[ro("~/.claude/local").moved_aside()],
         ),
         group(
             "Claude Code",
@@ -160,7 +164,17 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Codex",
             "Codex, \"Hooks\": hooks.json and config.toml name the scripts",
-            &[ro("~/.codex/hooks.json").blocked(), ro("~/.codex/hooks/").with_links().blocked()],
+            &[ro("~/.codex/hooks.json").blocked(), ro("~/.codex/hooks").with_links().moved_aside()],
+        ),
+        group(
+            "Codex",
+            "Codex, environment_toml.rs: programs that run its commands",
+            &[ro("~/.codex/environments.toml").blocked()],
+        ),
+        group(
+            "Codex",
+            "Codex app, prompt, \"Automations\": `automation.toml` is work that is done unasked",
+            &[ro("~/.codex/automations").moved_aside()],
         ),
         group(
             "Codex",
@@ -168,7 +182,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             &[ro("~/.codex/rules/").with_links().blocked()],
         ),
         group("Codex", "Codex, \"Subagents\": with MCP servers", &[ro("~/.codex/agents/").with_links().blocked()]),
-        group("Codex", "Codex, \"Custom Prompts\"", &[ro("~/.codex/prompts/").with_links().blocked()]),
+        group("Codex", "Codex, \"Custom Prompts\"", &[ro("~/.codex/prompts").with_links().moved_aside()]),
         // Codex fills `skills` at each start, and prints four lines of errors if it cannot.
         group(
             "Codex",
@@ -196,7 +210,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Codex",
             "Codex: the standalone installer keeps the program in `packages`",
-            &[ro("~/.codex/bin/").blocked(), ro("~/.codex/packages/").blocked()],
+            &[ro("~/.codex/bin").moved_aside(), ro("~/.codex/packages/").blocked()],
         ),
         group("pi", "pi, README, \"Sessions\"", &[rw("~/.pi"), rw("~/.pi/agent").create_for("pi")]),
         group(
@@ -205,6 +219,11 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             &[ro("~/.pi/agent/settings.json").blocked(), ro("~/.pi/agent/models.json").blocked()],
         ),
         group("pi", "pi, \"Configuration\", \"Agent directory\": MCP servers", &[ro("~/.pi/agent/mcp.json").blocked()]),
+        group(
+            "pi",
+            "pi, security.md, \"Project Trust\": folders whose extensions it runs",
+            &[ro("~/.pi/agent/trust.json").blocked().private(&PI_TRUST)],
+        ),
         group(
             "pi",
             "pi, README, \"Extensions\", \"Skills\", \"Packages\": code from npm and git",
@@ -272,7 +291,6 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             ],
         ),
         group("Gemini CLI", "Gemini CLI, \"Configuration\": `~/.gemini`", &[rw("~/.gemini").create_for("gemini")]),
-        // `GEMINI.md` is open: its memory tool writes there.
         group(
             "Gemini CLI",
             "Gemini CLI, \"Configuration\": MCP servers, hooks, variables",
@@ -284,6 +302,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.gemini/mcp-server-enablement.json"),
             ],
         ),
+        group("Gemini CLI", "Gemini CLI, \"Context files\": instructions", &[ro("~/.gemini/GEMINI.md")]),
         group(
             "Antigravity",
             "Antigravity, \"MCP\", \"Hooks\", \"Plugins\", \"Skills\", \"Rules and Workflows\": shared by the editor and `agy`",
@@ -352,11 +371,12 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         ),
         group(
             "Cursor",
-            "Cursor, \"permissions.json reference\", \"Sandbox\"; `mcp enable`: what runs without a question",
+            "Cursor, \"permissions.json reference\", \"Sandbox\"; `mcp enable`, `--trust`: what runs without a question",
             &[
                 ro("~/.cursor/permissions.json").blocked(),
                 ro("~/.cursor/sandbox.json").blocked(),
                 ro("~/.cursor/projects/*/mcp-approvals.json"),
+                ro("~/.cursor/projects/*/.workspace-trusted"),
             ],
         ),
         group(
@@ -417,6 +437,11 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.config/goose/permission.yaml"),
                 ro("~/.config/goose/recipes").with_links(),
             ],
+        ),
+        group(
+            "Goose",
+            "Goose, scheduler.rs: recipes that it runs at their time",
+            &[ro("~/.local/share/goose/schedule.json"), ro("~/.local/share/goose/scheduled_recipes")],
         ),
         group("aider", "aider, \"Config with .env\": analytics and caches", &[rw("~/.aider")]),
         group(
