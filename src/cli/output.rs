@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use clap::ColorChoice;
+use rustix::fs::{FileType, fstat, makedev};
 use rustix::stdio::stderr;
 use serde::Serialize;
 use serde_json::json;
@@ -33,14 +34,24 @@ const MOST_CHARACTERS: usize = 400;
 const PATIENCE: Duration = Duration::from_secs(5);
 const PIECE: usize = 4096;
 
-/// Makes a terminal show a report, whatever the command has written to it. Ends an unfinished
-/// escape sequence. Switches from a printer to the screen, to the first character set, the usual
-/// colours, wrapped lines and a visible cursor. Leaves the alternate screen, lets all lines and
-/// columns scroll, and stops reports of the mouse. The cursor stays where it is.
-const VISIBLE: &str = concat!(
-    "\x18\x1b\\\x0f\x1b(B\x1b[4i\x1b[m\x1b[4l\x1b[?7h\x1b[?25h",
-    "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?47l\x1b[?69l\x1b7\x1b[r\x1b8"
+/// Gives a terminal its usual modes, whatever the command has written to it. After a command that
+/// left them in order, this changes nothing that a user sees, and the cursor stays where it is.
+const MODES: &str = concat!(
+    // Ends an unfinished sequence, and switches to the first character set and to the screen in
+    // place of a printer.
+    "\x18\x1b\\\x0f\x1b(B\x1b[4i",
+    // The keyboard: unlocked, usual cursor keys and keypad, usual codes (xterm, kitty).
+    "\x1b[2l\x1b[?1l\x1b>\x1b[>4;0m\x1b[=0u",
+    // Usual colours, no insertion, wrapped lines, a visible cursor, output that is shown at once.
+    "\x1b[m\x1b[4l\x1b[?7h\x1b[?25h\x1b[?2026l",
+    // No reports of the mouse and the focus, no marks around pasted text.
+    "\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1004l\x1b[?2004l",
+    // All lines and columns scroll.
+    "\x1b[?69l\x1b7\x1b[r\x1b8"
 );
+
+/// Leaves the alternate screen. If the terminal shows the usual one, the cursor stays.
+const USUAL_SCREEN: &str = "\x1b7\x1b[?1049l\x1b8";
 
 pub(super) struct Output {
     format: Format,
@@ -132,11 +143,16 @@ impl Output {
         }
     }
 
-    /// Prints the report of a run. Returns true if all of it was written, or if `--quiet` asks for
-    /// no report.
+    /// Prints the report of a run, and gives the terminal its modes back. Returns true if all of
+    /// the report was written to a reader, or if `--quiet` asks for no report.
     pub(super) fn report_run(&self, said: &Diagnostics, is_kept: bool) -> bool {
         self.end_progress();
+        let resets = !self.is_json() && stderr_takes_escapes() && !ablate::is_off(Mitigation::TerminalReset);
         if self.quiet || said.is_empty() {
+            // The terminal belongs to the program in the foreground.
+            if resets && !terminal::is_background() {
+                write_bounded(MODES.to_owned());
+            }
             return true;
         }
         let with_details = said.iter().filter(|one| !one.details.notes.is_empty()).count().clamp(1, MOST_FINDINGS);
@@ -144,12 +160,11 @@ impl Output {
             diagnostics: MOST_FINDINGS,
             notes: MOST_DETAILS / with_details,
             characters: MOST_CHARACTERS,
-            rest: if is_kept { "; `agent-sandbox report --last` shows all" } else { "" },
+            rest: if is_kept { "; `agent-sandbox report --last` shows more" } else { "" },
         };
         let limits = if ablate::is_off(Mitigation::BoundedReports) { RenderLimits::NONE } else { limits };
         let text = render_within(said, self.format, &limits);
-        let may_be_hidden = !self.is_json() && stderr_takes_escapes() && !ablate::is_off(Mitigation::TerminalReset);
-        write_bounded(if may_be_hidden { VISIBLE.to_owned() + &text } else { text })
+        write_bounded(if resets { MODES.to_owned() + USUAL_SCREEN + &text } else { text }) && !stderr_is_null()
     }
 
     /// Prints a warning while the command runs. The caller is the supervisor, which must not wait
@@ -203,6 +218,13 @@ impl Output {
 fn stderr_takes_escapes() -> bool {
     let understands = |term: std::ffi::OsString| !term.is_empty() && term != "dumb";
     io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(understands)
+}
+
+/// Whether nobody can see standard error. The runtime of Rust opens `/dev/null` in the place of a
+/// closed one.
+fn stderr_is_null() -> bool {
+    let null = makedev(1, 3);
+    fstat(stderr()).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_char_device() && found.st_rdev == null)
 }
 
 /// Writes to standard error, and returns whether all of it was written. A write to a stopped

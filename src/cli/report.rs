@@ -15,7 +15,7 @@ use super::style::Paint;
 /// A run ends with a report if the command created files that tools obey, planted a repository, or
 /// changed settings that name commands. The last report is kept, and so is each one that could not
 /// be shown: the next run here shows it first. A run names the first hundred paths; this command
-/// shows all of them.
+/// shows up to 1 MiB of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ReportArgs {

@@ -13,7 +13,7 @@ mod wording;
 pub use code::{Code, Severity};
 pub(crate) use quoting::{quote, shell_quote};
 pub use render::{Format, RenderLimits, render, render_within};
-pub use wording::{listed, nearest, or_none, reason};
+pub use wording::{by_turns, listed, nearest, or_none, reason};
 
 use std::collections::HashSet;
 

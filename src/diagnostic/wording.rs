@@ -1,5 +1,6 @@
-//! Pieces of sentences that several stages need.
+//! Pieces of sentences, and the order of lists, that several stages need.
 
+use std::collections::BTreeMap;
 use std::io;
 
 /// The name that the user probably meant: up to a third of its letters, but at least one, may
@@ -23,6 +24,20 @@ pub fn listed(items: impl Iterator<Item = String>, conjunction: &str) -> String 
         Some((last, rest)) => format!("{} {conjunction} {last}", rest.join(", ")),
         None => String::new(),
     }
+}
+
+/// The first item of each kind, then the second of each, and so on. So thousands of one kind do not
+/// keep another kind from being shown.
+pub fn by_turns<T, K: Ord>(items: impl IntoIterator<Item = T>, kind: impl Fn(&T) -> K) -> Vec<T> {
+    let mut turns: BTreeMap<K, usize> = BTreeMap::new();
+    let with_turn = |item| {
+        let turn = turns.entry(kind(&item)).or_default();
+        *turn += 1;
+        (*turn, item)
+    };
+    let mut items: Vec<(usize, T)> = items.into_iter().map(with_turn).collect();
+    items.sort_by_key(|(turn, _)| *turn);
+    items.into_iter().map(|(_, item)| item).collect()
 }
 
 /// `a, b`, or `none`

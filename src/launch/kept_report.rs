@@ -75,14 +75,23 @@ pub struct KeptFinding {
 impl KeptReport {
     /// A command can cause any number of findings, and of paths in one finding. So the findings are
     /// kept first, and their details share the remaining room: no finding can push another one out.
+    /// The findings with the least details get their share first, and leave the rest to the others.
     fn new(project: &AbsPath, said: &Diagnostics) -> Self {
         let of_all = said.iter().map(KeptFinding::without_details);
         let mut findings = fitting(of_all, LARGEST / 2);
-        let share = LARGEST / 4 / findings.len().max(1);
-        for (finding, diagnostic) in findings.iter_mut().zip(said.iter()) {
-            let details = &diagnostic.details;
-            finding.notes = fitting(details.notes.iter().cloned(), share);
-            finding.paths = fitting(details.paths.iter().cloned(), share);
+        // The names of the lists of details, and of the report, take room as well.
+        let taken: usize = findings.iter().map(|finding| bytes_of(finding) + 40).sum();
+        let mut room = (LARGEST - project.as_os_str().len() * 6).saturating_sub(taken + 1000);
+        let mut waiting: Vec<_> = findings.iter_mut().zip(said.iter()).collect();
+        waiting.sort_by_key(|(_, diagnostic)| diagnostic.details.notes.len().max(diagnostic.details.paths.len()));
+        let mut left = waiting.len();
+        for (finding, diagnostic) in waiting {
+            let (details, share) = (&diagnostic.details, room / left);
+            finding.paths = fitting(details.paths.iter().cloned(), share / 2);
+            let of_paths = finding.paths.iter().map(bytes_of).sum::<usize>();
+            finding.notes = fitting(details.notes.iter().cloned(), share - of_paths);
+            room -= of_paths + finding.notes.iter().map(bytes_of).sum::<usize>();
+            left -= 1;
             let more_notes = details.notes.len() - finding.notes.len();
             finding.left_out = more_notes.max(details.paths.len() - finding.paths.len());
         }
@@ -175,13 +184,17 @@ fn fold(alike: &[Diagnostic]) -> Option<Diagnostic> {
 /// The first of `items` that together take no more than `room` bytes in JSON.
 fn fitting<T: Serialize>(items: impl Iterator<Item = T>, mut room: usize) -> Vec<T> {
     let fits = |item: &T| {
-        let taken = serde_json::to_string(item).map_or(usize::MAX, |text| text.len() + 1);
-        room.checked_sub(taken).is_some_and(|left| {
+        room.checked_sub(bytes_of(item)).is_some_and(|left| {
             room = left;
             true
         })
     };
     items.take_while(fits).collect()
+}
+
+/// The size of an item of a list in JSON, with the comma.
+fn bytes_of<T: Serialize>(item: &T) -> usize {
+    serde_json::to_string(item).map_or(LARGEST, |text| text.len() + 1)
 }
 
 fn now() -> Duration {
@@ -320,6 +333,7 @@ impl<'a> RunReport<'a> {
             return;
         };
         if said.is_empty() {
+            front.report(&said, false);
             return;
         }
         let mut said = folded(said);
@@ -355,6 +369,25 @@ fn repeated(at: &AbsPath, read: &io::Result<KeptReport>) -> Diagnostic {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    // SPEC R7
+    #[test]
+    fn the_whole_room_is_used_for_details() {
+        let mut said = Diagnostics::default();
+        for number in 0..100 {
+            said.push(
+                Diagnostic::new(Code::PlantedRepository, format!("{number}")).notes(["one".into(), "two".into()]),
+            );
+        }
+        let names = |count| (0..count).map(|number| format!("`mise.{number:05}.toml` (@autorun)"));
+        said.push(Diagnostic::new(Code::CreatedDuringRun, "many").notes(names(6_000)));
+        said.push(Diagnostic::new(Code::CommandsChanged, "too many").notes(names(50_000)));
+        let kept = KeptReport::new(&AbsPath::root(), &said);
+        let left_out: Vec<usize> = kept.findings.iter().map(|finding| finding.left_out).collect();
+        assert!(left_out[..101].iter().all(|left_out| *left_out == 0), "{left_out:?}");
+        let bytes = serde_json::to_vec(&kept).unwrap().len();
+        assert!(left_out[101] > 0 && (LARGEST * 9 / 10..=LARGEST).contains(&bytes), "{bytes}: {left_out:?}");
+    }
 
     /// A command can cause any number of findings of one kind.
     // SPEC R7

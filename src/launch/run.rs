@@ -85,8 +85,8 @@ pub(crate) trait FrontEnd {
     /// Shows warnings before the command starts.
     fn tell(&mut self, said: &Diagnostics);
 
-    /// Shows the report of a run, and returns whether all of it was shown. `is_kept` means that
-    /// the user can see it again.
+    /// Shows the report of a run, which may be empty, and returns whether all of it was shown.
+    /// `is_kept` means that the user can see it again.
     fn report(&mut self, said: &Diagnostics, is_kept: bool) -> bool;
 
     /// Whether the user wants to see reports.

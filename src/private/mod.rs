@@ -336,7 +336,7 @@ impl FileSync<'_> {
         let hashes: Vec<String> = kept.iter().map(hash).collect();
         let known: BTreeSet<&String> = about.reported.iter().collect();
         let fresh = kept.into_iter().zip(&hashes).filter(|(_, hash)| !known.contains(hash));
-        let fresh: KeyChanges = fresh.map(|(change, _)| change).collect();
+        let fresh = report::obeyed_first(fresh.map(|(change, _)| change).collect());
         if fresh.is_empty() {
             return Ok(None);
         }

@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use super::formats::{Entries, Key, Syntax, Values};
-use crate::diagnostic::{Code, Diagnostic, listed, reason, shell_quote};
+use super::formats::{Entries, Key, KeyChanges, Syntax, Values};
+use crate::diagnostic::{Code, Diagnostic, by_turns, listed, reason, shell_quote};
 use crate::policy::{AbsPath, escape_for_display};
 
 /// The most keys that a message names.
@@ -18,6 +18,83 @@ const MOST_NOTES: usize = 1000;
 const LONGEST: usize = 200;
 /// The most values of one key in a note.
 const MOST_VALUES: usize = 8;
+
+/// Keys that name programs, files or addresses: the first and the last part. A report may not have
+/// room for all keys, and names these first.
+const OBEYED: &[(&str, &str)] = &[
+    ("core", "fsmonitor"),
+    ("core", "hookspath"),
+    ("core", "sshcommand"),
+    ("core", "pager"),
+    ("core", "editor"),
+    ("core", "askpass"),
+    ("core", "gitproxy"),
+    ("core", "worktree"),
+    ("core", "attributesfile"),
+    ("core", "alternaterefscommand"),
+    ("alias", "*"),
+    ("browser", "cmd"),
+    ("browser", "path"),
+    ("credential", "helper"),
+    ("diff", "command"),
+    ("diff", "external"),
+    ("diff", "textconv"),
+    ("difftool", "cmd"),
+    ("difftool", "path"),
+    ("filter", "clean"),
+    ("filter", "process"),
+    ("filter", "smudge"),
+    ("gpg", "program"),
+    ("guitool", "cmd"),
+    ("hook", "command"),
+    ("include", "path"),
+    ("includeif", "path"),
+    ("init", "templatedir"),
+    ("interactive", "difffilter"),
+    ("man", "cmd"),
+    ("man", "path"),
+    ("merge", "driver"),
+    ("mergetool", "cmd"),
+    ("mergetool", "path"),
+    ("pager", "*"),
+    ("remote", "pushurl"),
+    ("remote", "receivepack"),
+    ("remote", "uploadpack"),
+    ("remote", "url"),
+    ("sendemail", "*"),
+    ("sequence", "editor"),
+    ("submodule", "update"),
+    ("submodule", "url"),
+    ("tar", "command"),
+    ("trailer", "cmd"),
+    ("trailer", "command"),
+    ("uploadpack", "packobjectshook"),
+    ("url", "insteadof"),
+    ("url", "pushinsteadof"),
+    // Settings of agents.
+    ("apiKeyHelper", "*"),
+    ("env", "*"),
+    ("hooks", "*"),
+    ("mcpServers", "*"),
+    ("mcp_servers", "*"),
+    ("notify", "*"),
+    ("permissions", "*"),
+    ("projects", "*"),
+    ("statusLine", "*"),
+    ("tools", "*"),
+];
+
+/// Puts keys that programs obey before all others, and the kinds of keys by turns: a command can
+/// write any number of keys.
+pub(super) fn obeyed_first(changes: KeyChanges) -> KeyChanges {
+    let ends = |(Key(parts), _): &(Key, Values)| (parts.first().cloned(), parts.last().cloned());
+    let is_obeyed = |change: &(Key, Values)| {
+        let (Some(first), Some(last)) = ends(change) else { return false };
+        OBEYED.iter().any(|key| key.0.as_bytes() == first && (key.1 == "*" || key.1.as_bytes() == last))
+    };
+    let (obeyed, others): (KeyChanges, KeyChanges) = changes.into_iter().partition(is_obeyed);
+    [obeyed, others].into_iter().flat_map(|changes| by_turns(changes, ends)).collect()
+}
 
 /// Changes that stay in the copy.
 pub(super) fn kept(path: &AbsPath, syntax: Syntax, changes: &[(Key, Values)], host: &Entries) -> Diagnostic {

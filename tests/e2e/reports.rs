@@ -16,6 +16,8 @@ for_both!(
     the_last_report_can_be_read_again,
     all_reports_that_are_kept_are_shown_in_order,
     a_report_names_a_hundred_paths_and_keeps_all,
+    a_flood_of_one_kind_hides_no_other_kind,
+    a_report_that_nobody_could_read_is_repeated,
     a_report_that_was_not_wanted_is_not_repeated,
     reports_that_are_never_read_do_not_pile_up,
     a_report_that_cannot_be_kept_is_shown,
@@ -37,6 +39,16 @@ fn unread(place: &Place, file: &str) {
     drop(reader);
     let status = sandbox(place).args(["--", "touch", file]).stdout(Stdio::null()).stderr(gone).status();
     assert_eq!(status.unwrap().code(), Some(0));
+}
+
+// SPEC R6
+fn a_report_that_nobody_could_read_is_repeated(place: &Place) {
+    let program = sandbox(place);
+    let mut command = place.command("sh");
+    command.args(["-c", r#"exec "$@" -- touch .envrc 2>&-"#, "sh"]).arg(program.get_program()).args(program.get_args());
+    assert_eq!(command.output().unwrap().status.code(), Some(0));
+    assert!(stderr(&run(place, &["--", "true"])).contains(CREATED));
+    assert_eq!(stderr(&run(place, &["--", "true"])), "", "once");
 }
 
 fn reports(place: &Place) -> PathBuf {
@@ -127,11 +139,26 @@ fn a_report_names_a_hundred_paths_and_keeps_all(place: &Place) {
     let said = stderr(&run(place, &["--", "sh", "-c", "touch $(seq -f tool-%03.0f 0 299)"]));
     assert!(said.starts_with("warning[created-during-run]: created during the run: 300 paths\n"), "{said}");
     assert_eq!(said.matches("note: `tool-").count(), 100, "{said}");
-    assert!(said.contains("note: … and 200 more; `agent-sandbox report --last` shows all\n"), "{said}");
+    assert!(said.contains("note: … and 200 more; `agent-sandbox report --last` shows more\n"), "{said}");
     let kept = succeeded(report(place, &["--last"]));
     assert_eq!(kept.matches("note: `tool-").count(), 300, "{kept}");
     let findings = &json(place)[0]["findings"][0];
     assert_eq!((findings["paths"].as_array().unwrap().len(), findings["left-out"].as_u64()), (300, Some(0)));
+}
+
+/// A command chooses the names of files, but not which kinds of files tools obey.
+// SPEC R8
+fn a_flood_of_one_kind_hides_no_other_kind(place: &Place) {
+    assert!(place.command("git").args(["init", "-q", "."]).status().unwrap().success());
+    place.give_away();
+    let script = "touch $(seq -f a%.0f.code-workspace 1 300) mise.zzz.toml
+        for n in $(seq 300); do printf '[branch \"a%s\"]\n\tx = 1\n[core]\n\ta%s = 1\n' $n $n; done >>.git/config
+        git config core.pager evil";
+    let said = stderr(&run(place, &["--", "sh", "-c", script]));
+    assert!(said.contains("`mise.zzz.toml`"), "{said}");
+    assert!(said.contains("`core.pager`"), "{said}");
+    let kept = succeeded(report(place, &["--last"]));
+    assert_eq!(kept.matches(".code-workspace`").count(), 300, "{kept}");
 }
 
 // SPEC R6

@@ -38,7 +38,7 @@ def visible(text):
     column 80."""
     text = re.sub(r"\x1b\][^\x07\x1b\x18]*(\x07|\x1b\\|\x18|$)", "", text)
     seen, concealed, narrow, printed, wraps, column = "", False, False, False, True, 0
-    for control, ordinary in re.findall(r"\x1b\[([0-9;?]*[A-Za-z])|([^\x1b])", text):
+    for control, ordinary in re.findall(r"\x1b\[([0-9;?<=>]*[A-Za-z])|([^\x1b])", text):
         if control in ("8m", "m", "0m", "28m"):
             concealed = control == "8m"
         if control.endswith("r"):
@@ -51,6 +51,30 @@ def visible(text):
         is_cut = not wraps and column > 80
         seen += "" if concealed or narrow or printed or is_cut else ordinary
     return seen
+
+
+def modes(text):
+    """The modes that are not the usual ones."""
+    changed = set()
+    for sequence in re.findall(r"\x1b\[[0-9;?<=>]*[A-Za-z]|\x1b[=>]|[\x0e\x0f]|\x1b\]|\x18", text):
+        name, usual = sequence, False
+        if match := re.fullmatch(r"\x1b\[(\??)(\d+)([hl])", sequence):
+            name = match[1] + match[2]
+            usual = match[3] == ("h" if name in ("?7", "?25") else "l")
+        for name_of, of_mode, of_usual in (
+            ("keypad", "\x1b=", "\x1b>"),
+            ("printer", "\x1b[5i", "\x1b[4i"),
+            ("keys", "\x1b[>4;2m", "\x1b[>4;0m"),
+            ("kitty", "\x1b[>31u", "\x1b[=0u"),
+            ("region", "\x1b[2;3r", "\x1b[r"),
+            ("colours", "\x1b[31;8m", "\x1b[m"),
+            ("characters", "\x0e", "\x0f"),
+            ("unfinished", "\x1b]", "\x18"),
+        ):
+            if sequence in (of_mode, of_usual):
+                name, usual = name_of, sequence == of_usual
+        changed.discard(name) if usual else changed.add(name)
+    return sorted(changed)
 
 
 def output():
@@ -75,5 +99,6 @@ while more := output():
 after = state()
 say("settings", "as before" if before == after else f"changed: {before} {after}")
 say("visible", repr(visible(shown.decode(errors="replace"))))
+say("modes", modes(shown.decode(errors="replace")))
 say("status", child.returncode)
 done()
