@@ -62,7 +62,10 @@ const CACHES_AND_AGENTS: &[&str] = &[
     ".claude/settings.json",
     ".claude/hooks/start.sh",
     ".codex/config.toml",
+    ".codex/environments.toml",
+    ".codex/automations/daily/automation.toml",
     ".pi/agent/settings.json",
+    ".pi/agent/trust.json",
 ];
 
 fn change(scene: &Scene, paths: Vec<std::path::PathBuf>) -> Verdict {
@@ -165,17 +168,39 @@ fn making<'p>(scene: &Scene, flags: &[&str], paths: &[&'p str]) -> Vec<&'p str> 
 }
 
 /// The default presets let a command create these files, and the run reports them.
+const REPORTED: &[&str] = &[
+    ".envrc",
+    ".mcp.json",
+    ".husky/x",
+    ".devcontainer/x",
+    ".Rprofile",
+    "mise.local.toml",
+    ".miserc.toml",
+    ".helix/x",
+    ".kiro/x",
+    ".lite_project.lua",
+    ".project",
+    ".byebugrc",
+    "prek.toml",
+    "hk.pkl",
+    "captainhook.json",
+    "lefthook-local.json",
+    ".lefthook.toml",
+    ".config/lefthook-local.yml",
+    ".jj/repo",
+    "_darcs/prefs/defaults",
+    ".github/extensions/x",
+    ".github/lsp.json",
+    ".github/copilot/settings.json",
+];
+
 // SPEC A13
 fn making_files_that_tools_obey_without_a_report(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
-    let script = "echo planted >.envrc; echo planted >.mcp.json; echo planted >.Rprofile; echo planted >mise.local.toml; \
-                  mkdir .husky .devcontainer .helix .kiro; echo done";
-    let ran = scene.attack("sh", &["-c", script]).completed();
-    assert!(scene.bytes(".envrc").is_some(), "{ran:?}");
-    let silent: Vec<_> =
-        [".envrc", ".mcp.json", ".husky", ".devcontainer", ".Rprofile", "mise.local.toml", ".helix", ".kiro"]
-            .into_iter()
-            .filter(|name| !ran.err.contains(name))
-            .collect();
-    Verdict::broken_if(!silent.is_empty(), format!("not a word about {silent:?}: {}", ran.err))
+    let ran = scene.attack("write.py", REPORTED).completed();
+    assert!(REPORTED.iter().all(|path| scene.bytes(path).is_some()), "{ran:?}");
+    let silent = |path: &&str| !ran.err.contains(&format!("`{}`", path.trim_end_matches("/x")));
+    let silent: Vec<_> = REPORTED.iter().copied().filter(silent).collect();
+    let broken = if scene.is_control() { silent.len() == REPORTED.len() } else { !silent.is_empty() };
+    Verdict::broken_if(broken, format!("not a word about {silent:?}: {}", ran.err))
 }

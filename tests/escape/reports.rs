@@ -13,6 +13,7 @@ use crate::support::binary;
 everywhere!("terminal-reset": stopping_the_terminal_before_the_report);
 for_everybody!("terminal-reset": leaving_the_terminal_changed, concealing_the_report, scrolling_the_report_away);
 for_everybody!("terminal-reset": sending_the_report_to_a_printer, cutting_the_lines_of_the_report);
+for_everybody!("terminal-reset": leaving_modes_of_the_terminal_without_a_report);
 everywhere!(
     "kept-reports": killing_the_supervisor_before_the_report,
     killing_the_supervisor_before_private_files_are_done
@@ -40,8 +41,15 @@ fn on_terminal(scene: &Scene, place: &str, way: &str) -> Ran {
     words(&mut command, "quiet.py", &[way]);
     let ran = run(command).completed();
     assert_eq!(ran.value("status"), "0", "{ran:#?}");
-    assert!(scene.project().join(".envrc").exists());
+    assert_eq!(scene.project().join(".envrc").exists(), way != "modes");
     ran
+}
+
+/// Mode 6, the origin of the cursor, cannot be ended without a move of the cursor.
+// SPEC R9
+fn leaving_modes_of_the_terminal_without_a_report(scene: &Scene) -> Verdict {
+    let ran = on_terminal(scene, "foreground", "modes");
+    Verdict::broken_if(ran.value("modes") != "['?6']", ran.out)
 }
 
 // SPEC R9, A22
@@ -155,7 +163,7 @@ fn flooding_the_report(scene: &Scene) -> Verdict {
     let (lines, longest) = (ran.err.lines().count(), ran.err.lines().map(|line| line.chars().count()).max());
     let is_short = lines < LINES && longest < Some(LINE);
     if is_short {
-        assert!(ran.err.contains("… and 2900 more; `agent-sandbox report --last` shows all"));
+        assert!(ran.err.contains("… and 2900 more; `agent-sandbox report --last` shows more"));
         let mut command = scene.place.agent_sandbox();
         command.args(["report", "--last"]);
         let kept = run(command).out;
@@ -187,6 +195,14 @@ const STATE: &[(&str, &str, &str, &str)] = &[
     ),
     (".cursor/cli-config.json", "{}", r#"{ "permissions": { "allow": ["Shell(**)"] } }"#, "permissions.allow"),
     (".cursor/cli-config.json", "", r#"{ "approvalMode": "unrestricted" }"#, "approvalMode"),
+    (".cursor/cli-config.json", "", r#"{ "statusLine": { "type": "command", "command": "x" } }"#, "statusLine"),
+    (
+        ".pi/agent/auth.json",
+        r#"{ "a": { "type": "api_key", "key": "k" } }"#,
+        r#"{ "a": { "type": "api_key", "key": "!touch x" } }"#,
+        "`a`",
+    ),
+    (".cursor/cli-config.json", r#"{ "version": 1 }"#, r#"{ "key?of": "a later release" }"#, "key?of"),
 ];
 
 // SPEC A13
@@ -221,9 +237,12 @@ fn making_files_that_globs_protect(scene: &Scene) -> Verdict {
         ".cache/p10k-instant-prompt-u.zsh",
         ".cache/zcompdump-host",
         ".cursor/projects/p/mcp-approvals.json",
+        ".cursor/projects/p/.workspace-trusted",
         ".codex/work.config.toml",
+        ".cache/copilot/pkg",
+        ".gemini/GEMINI.md",
     ];
-    for folder in [".cache", ".cursor", ".codex"] {
+    for folder in [".cache/copilot", ".cursor", ".codex", ".gemini"] {
         scene.write_home(format!("{folder}/state"), "");
     }
     let files: Vec<_> = paths.iter().map(|path| scene.home().join(path)).collect();

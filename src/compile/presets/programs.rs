@@ -60,7 +60,7 @@ fn commands_in(file: &AgentFile, text: &[u8]) -> Vec<Vec<Vec<u8>>> {
 
 fn parsed(file: &AgentFile, text: &[u8]) -> Option<Value> {
     match file.used {
-        FileUse::Mixed { keys } => {
+        FileUse::Mixed { keys, .. } => {
             let patterns = keys.iter().filter(|key| key.names_programs).map(|key| key.key.split('.').collect());
             let patterns: Vec<Vec<&str>> = patterns.collect();
             let patterns: Vec<&[&str]> = patterns.iter().map(Vec::as_slice).collect();

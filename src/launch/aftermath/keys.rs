@@ -18,15 +18,21 @@ const LARGEST: u64 = 64 << 20;
 pub(super) struct KeyWatch {
     path: AbsPath,
     keys: &'static [ObeyedKey],
+    harmless: &'static [&'static str],
     before: Vec<u8>,
 }
 
 impl KeyWatch {
     /// Reads the file and does not parse it, because most runs change nothing. A file that cannot
     /// be read counts as empty, so that all keys in it count as new after the run.
-    pub(super) fn start(host: &Host, path: AbsPath, keys: &'static [ObeyedKey]) -> Self {
+    pub(super) fn start(
+        host: &Host,
+        path: AbsPath,
+        keys: &'static [ObeyedKey],
+        harmless: &'static [&'static str],
+    ) -> Self {
         let before = host.read_regular(&path, LARGEST).ok().flatten().unwrap_or_default();
-        Self { path, keys, before }
+        Self { path, keys, harmless, before }
     }
 
     pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
@@ -41,7 +47,11 @@ impl KeyWatch {
         let (message, notes) = match after.and_then(|after| parse(&after).ok()) {
             None => (format!("the run changed `{}`, which cannot be understood any more", self.path), Vec::new()),
             Some(after) => {
-                let changed = changed(self.keys, &parse(&self.before).unwrap_or(Value::Null), &after);
+                let before = parse(&self.before).unwrap_or(Value::Null);
+                let mut changed = changed(self.keys, &before, &after);
+                if !self.harmless.is_empty() {
+                    add_unknown(self.harmless, &before, &after, &mut changed);
+                }
                 if changed.is_empty() {
                     return;
                 }
@@ -68,23 +78,42 @@ fn changed(keys: &[ObeyedKey], before: &Value, after: &Value) -> BTreeMap<String
     found
 }
 
+/// Adds the keys of the top level that changed, are not harmless, and of which nothing is reported.
+fn add_unknown(harmless: &[&str], before: &Value, after: &Value, found: &mut BTreeMap<String, &'static str>) {
+    for key in keys_of(before, after).into_iter().filter(|key| !harmless.contains(&key.as_str())) {
+        let name = escape_for_display(key.as_ref());
+        let is_part = |known: &String| known.strip_prefix(&name).is_some_and(|rest| rest.starts_with('.'));
+        let below = |value: &Value| value.get(&key).cloned().unwrap_or_default();
+        if differ(&below(before), &below(after)) && !found.keys().any(is_part) {
+            found.entry(name).or_insert("it is not known to be harmless");
+        }
+    }
+}
+
+fn keys_of(before: &Value, after: &Value) -> BTreeSet<String> {
+    [before, after].into_iter().filter_map(Value::as_object).flat_map(|map| map.keys().cloned()).collect()
+}
+
+fn differ(before: &Value, after: &Value) -> bool {
+    let is_off = |value: &Value| matches!(value, Value::Null | Value::Bool(false));
+    let is_nothing = |value: &Value| match value {
+        Value::Object(map) => map.values().all(is_off),
+        Value::Array(list) => list.is_empty(),
+        value => is_off(value),
+    };
+    before != after && !(is_nothing(before) && is_nothing(after))
+}
+
 fn compare(parts: &[&str], at: &str, before: &Value, after: &Value, found: &mut BTreeSet<String>) {
     let Some((first, rest)) = parts.split_first() else {
-        let is_nothing = |value: &Value| match value {
-            Value::Null | Value::Bool(false) => true,
-            Value::Object(map) => map.is_empty(),
-            Value::Array(list) => list.is_empty(),
-            _ => false,
-        };
-        if before != after && !(is_nothing(before) && is_nothing(after)) {
+        if differ(before, after) {
             found.insert(at.to_owned());
         }
         return;
     };
-    let keys = |value: &Value| value.as_object().map(|map| map.keys().cloned().collect::<BTreeSet<_>>());
     let (name, condition) = first.split_once('?').unwrap_or((first, ""));
     let keys: BTreeSet<String> = match name {
-        "*" => [before, after].into_iter().filter_map(keys).flatten().collect(),
+        "*" => keys_of(before, after),
         key => BTreeSet::from([key.to_owned()]),
     };
     for key in keys {
@@ -96,10 +125,18 @@ fn compare(parts: &[&str], at: &str, before: &Value, after: &Value, found: &mut 
     }
 }
 
-/// Whether `value` has the member that the condition (`type=wellknown`) asks for.
+/// Whether `value` has the member that the condition (`type=wellknown`) asks for, or, for `!`, a
+/// text that starts with `!`.
 fn meets(condition: &str, value: &Value) -> bool {
-    let Some((member, expected)) = condition.split_once('=') else { return true };
-    value.get(member).and_then(Value::as_str) == Some(expected)
+    match (condition, value) {
+        ("", _) => true,
+        ("!", Value::String(text)) => text.starts_with('!'),
+        ("!", Value::Array(list)) => list.iter().any(|item| meets("!", item)),
+        ("!", Value::Object(map)) => map.values().any(|member| meets("!", member)),
+        _ => condition
+            .split_once('=')
+            .is_some_and(|(member, expected)| value.get(member).and_then(Value::as_str) == Some(expected)),
+    }
 }
 
 #[cfg(test)]
@@ -129,6 +166,23 @@ mod tests {
 
     // SPEC R3
     #[test]
+    fn every_key_counts_that_is_not_known_to_be_harmless() {
+        let keys = [ObeyedKey { key: "permissions.allow", reason: "consent", names_programs: false }];
+        let (before, after) = (
+            json!({ "model": 1, "permissions": {} }),
+            json!({ "model": 2, "permissions": { "allow": 1, "x": 1 }, "a?b": 1, "*": 1, "new": { "on": false } }),
+        );
+        let mut found = changed(&keys, &before, &after);
+        add_unknown(&["model"], &before, &after, &mut found);
+        let names: Vec<&str> = found.keys().map(String::as_str).collect();
+        assert_eq!(names, ["*", "a?b", "permissions.allow"]);
+        let mut found = BTreeMap::new();
+        add_unknown(&["model"], &json!({ "permissions": { "x": 1 } }), &json!({}), &mut found);
+        assert_eq!(found.into_keys().collect::<Vec<_>>(), ["permissions"]);
+    }
+
+    // SPEC R3
+    #[test]
     fn a_condition_leaves_out_values_of_another_kind() {
         let keys = [ObeyedKey { key: "*?type=x", reason: "r", names_programs: false }];
         let of = |before: Value, after: Value| changed(&keys, &before, &after).into_keys().collect::<Vec<_>>();
@@ -139,5 +193,10 @@ mod tests {
         }
         assert_eq!(of(entry("x", "1"), entry("x", "2")), ["a"]);
         assert_eq!(of(json!([1]), json!({ "a": "x" })), Vec::<String>::new());
+        let keys = [ObeyedKey { key: "*?!", reason: "r", names_programs: false }];
+        let of = |before: Value, after: Value| changed(&keys, &before, &after).into_keys().collect::<Vec<_>>();
+        assert_eq!(of(entry("y", "1"), entry("y", "2!")), Vec::<String>::new());
+        assert_eq!(of(entry("y", "1"), json!({ "a": { "env": ["!2"] } })), ["a"]);
+        assert_eq!(of(entry("y", "!1"), entry("y", "!2")), ["a"]);
     }
 }

@@ -24,6 +24,7 @@ mod worktrees;
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::OsString;
 use std::io;
 
 use rustix::fs::{Mode, lstat};
@@ -34,7 +35,7 @@ use crate::compile::layers::PROJECT_FILE;
 use crate::compile::plan::View;
 use crate::compile::presets::data::{AgentFile, FileUse, PRESETS};
 use crate::compile::resolve::TrackedFiles;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, by_turns, reason};
 use crate::host::identity::FileBirth;
 use crate::host::last_parent::LastParent;
 use crate::host::{Host, OpenDir, is_transient};
@@ -126,7 +127,7 @@ impl RunWatch {
                 _ if file.is_preferred && !is_there(host, &path) => {
                     absent.push(AbsentPath { path, origin, is_moved_aside: true });
                 }
-                FileUse::Mixed { keys: obeyed } => keys.push(KeyWatch::start(host, path, obeyed)),
+                FileUse::Mixed { keys: obeyed, harmless } => keys.push(KeyWatch::start(host, path, obeyed, harmless)),
                 FileUse::ReadOnly { .. } => {}
             }
         }
@@ -263,14 +264,16 @@ impl RunWatch {
     /// The paths that a preset's glob did not find at the start, and would protect if a run started
     /// now.
     fn created_by_globs(&self, host: &Host, compiled: &Compiled) -> Vec<AbsentPath> {
-        let mut created = Vec::new();
+        let mut created: Vec<(OsString, AbsentPath)> = Vec::new();
         for (rule, path) in compiled.resolution.new_matches(host) {
-            let is_known = self.absent.iter().chain(&created).any(|known| known.path == path);
+            let found = created.iter().map(|(_, found)| found);
+            let is_known = self.absent.iter().chain(found).any(|known| known.path == path);
             if !is_known && compiled.plan.view_around(&path) == View::HostRw {
-                created.push(AbsentPath { path, origin: rule.origin.to_string(), is_moved_aside: false });
+                let found = AbsentPath { path, origin: rule.origin.to_string(), is_moved_aside: false };
+                created.push((rule.text.clone(), found));
             }
         }
-        created
+        by_turns(created, |(pattern, _)| pattern.clone()).into_iter().map(|(_, found)| found).collect()
     }
 
     fn report_created(&self, host: &Host, compiled: &Compiled, said: &mut Diagnostics) {

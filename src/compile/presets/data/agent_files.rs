@@ -16,7 +16,7 @@ const fn read_only(
 }
 
 const fn mixed(tool: &'static str, source: &'static str, path: &'static str, keys: &'static [ObeyedKey]) -> AgentFile {
-    AgentFile { tool, source, path, used: FileUse::Mixed { keys }, is_preferred: false }
+    AgentFile { tool, source, path, used: FileUse::Mixed { keys, harmless: &[] }, is_preferred: false }
 }
 
 const fn programs(key: &'static str) -> ObeyedKey {
@@ -49,9 +49,38 @@ const CLAUDE_STATE: &[ObeyedKey] = &[
     consent("projects.*.disabledMcpjsonServers", "it no longer refuses these servers of .mcp.json"),
 ];
 
-/// The keys of Cursor that name programs or give consent. The login and the model are in the same
-/// file.
-const CURSOR_STATE: &[ObeyedKey] = &[
+/// Cursor adds keys with most releases, so the list names those that are harmless: the login, the
+/// model, the display and caches.
+const CURSOR_STATE: FileUse = FileUse::Mixed {
+    keys: CURSOR_KEYS,
+    harmless: &[
+        "version",
+        "authInfo",
+        "model",
+        "selectedModel",
+        "modelParameters",
+        "modelSelectionHistory",
+        "modelSlashCommands",
+        "exploreSubagentModel",
+        "hasChangedDefaultModel",
+        "maxMode",
+        "maxModeAutoEnabled",
+        "editor",
+        "display",
+        "notifications",
+        "hints",
+        "rewind",
+        "suggestNextPrompt",
+        "attribution",
+        "runEverythingSettingsPromptStreak",
+        "privacyCache",
+        "serverConfigCache",
+        "autoReviewAvailabilityCache",
+    ],
+};
+
+const CURSOR_KEYS: &[ObeyedKey] = &[
+    ObeyedKey { key: "statusLine", reason: "a program that it starts", names_programs: true },
     consent("permissions.allow", "it no longer asks before it uses these"),
     consent("permissions.deny", "it no longer refuses these"),
     consent("approvalMode", "the cases in which it asks before it runs something"),
@@ -61,7 +90,7 @@ const CURSOR_STATE: &[ObeyedKey] = &[
 const CLAUDE: &str = "Claude Code";
 const CLAUDE_SETTINGS: &str = "Claude Code, \"Settings\": hooks, a status line, helpers that print keys";
 const OPENCODE: &str = "opencode, \"Config\": MCP and language servers, formatters, plugins";
-const CURSOR_CLI: &str = "Cursor, \"CLI Configuration\"";
+const CURSOR_CLI: &str = "Cursor, \"CLI Configuration\"; its skills `update-cli-config` and `statusline`";
 
 pub(super) const AGENT_FILES: &[AgentFile] = &[
     mixed(CLAUDE, "Claude Code, \"Settings\": MCP servers, trust", "~/.claude.json", CLAUDE_STATE),
@@ -86,8 +115,15 @@ pub(super) const AGENT_FILES: &[AgentFile] = &[
         &["projects"],
     ),
     read_only("Codex", "Codex, \"Hooks\"", "~/.codex/hooks.json", &[]),
+    read_only("Codex", "Codex, environment_toml.rs: programs that run its commands", "~/.codex/environments.toml", &[]),
     read_only("Gemini CLI", "Gemini CLI, \"Configuration\": MCP servers, hooks", "~/.gemini/settings.json", &[]),
     read_only("pi", "pi, README, \"Settings\"", "~/.pi/agent/settings.json", &[]),
+    mixed(
+        "pi",
+        "pi, resolve-config-value.ts: of a value with `!` it runs the rest",
+        "~/.pi/agent/auth.json",
+        &[consent("*?!", "it runs the text after `!` to get a key")],
+    ),
     read_only("pi", "pi, README, \"Custom models\": a command may print a key", "~/.pi/agent/models.json", &[]),
     mixed(
         "opencode",
@@ -99,8 +135,8 @@ pub(super) const AGENT_FILES: &[AgentFile] = &[
     read_only("opencode", OPENCODE, "~/.config/opencode/opencode.jsonc", &["permission"]),
     read_only("opencode", OPENCODE, "~/.config/opencode/config.json", &["permission"]),
     read_only("Amp", "Amp, \"Owner's Manual\": MCP servers", "~/.config/amp/settings.json", &["amp.permissions"]),
-    mixed("Cursor", CURSOR_CLI, "~/.cursor/cli-config.json", CURSOR_STATE),
-    mixed("Cursor", CURSOR_CLI, "~/.config/cursor/cli-config.json", CURSOR_STATE),
+    AgentFile { used: CURSOR_STATE, ..mixed("Cursor", CURSOR_CLI, "~/.cursor/cli-config.json", &[]) },
+    AgentFile { used: CURSOR_STATE, ..mixed("Cursor", CURSOR_CLI, "~/.config/cursor/cli-config.json", &[]) },
     read_only("Cursor", "Cursor, \"MCP\"", "~/.cursor/mcp.json", &[]),
     read_only("Cursor", "Cursor, \"Hooks\"", "~/.cursor/hooks.json", &[]),
     read_only(

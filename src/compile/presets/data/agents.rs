@@ -21,7 +21,7 @@
 
 use super::VariableEffect::Keep;
 use super::agent_files::AGENT_FILES;
-use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS, GEMINI_TRUSTED_FOLDERS};
+use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS, GEMINI_TRUSTED_FOLDERS, PI_TRUST};
 use super::{AgentRepository, BuiltinPreset, PresetEntry, exclude, group, ro, rw, variables};
 use crate::policy::Refinements;
 
@@ -164,6 +164,16 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         ),
         group(
             "Codex",
+            "Codex, environment_toml.rs: programs that run its commands",
+            &[ro("~/.codex/environments.toml").blocked()],
+        ),
+        group(
+            "Codex",
+            "Codex app, prompt, \"Automations\": `automation.toml` is work that is done unasked",
+            &[ro("~/.codex/automations").moved_aside()],
+        ),
+        group(
+            "Codex",
             "Codex, \"Rules\": commands that need no question",
             &[ro("~/.codex/rules/").with_links().blocked()],
         ),
@@ -184,7 +194,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Codex",
             "Codex: commands source the snapshot of their session; `tmp/arg0` is on their PATH",
-            &[exclude("~/.codex/shell_snapshots").fresh(), exclude("~/.codex/tmp").fresh()],
+            &[exclude("~/.codex/shell_snapshots/").blocked().fresh(), exclude("~/.codex/tmp").fresh()],
         ),
         group(
             "Codex",
@@ -205,6 +215,11 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             &[ro("~/.pi/agent/settings.json").blocked(), ro("~/.pi/agent/models.json").blocked()],
         ),
         group("pi", "pi, \"Configuration\", \"Agent directory\": MCP servers", &[ro("~/.pi/agent/mcp.json").blocked()]),
+        group(
+            "pi",
+            "pi, security.md, \"Project Trust\": folders whose extensions it runs",
+            &[ro("~/.pi/agent/trust.json").blocked().private(&PI_TRUST)],
+        ),
         group(
             "pi",
             "pi, README, \"Extensions\", \"Skills\", \"Packages\": code from npm and git",
@@ -272,7 +287,6 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             ],
         ),
         group("Gemini CLI", "Gemini CLI, \"Configuration\": `~/.gemini`", &[rw("~/.gemini").create_for("gemini")]),
-        // `GEMINI.md` is open: its memory tool writes there.
         group(
             "Gemini CLI",
             "Gemini CLI, \"Configuration\": MCP servers, hooks, variables",
@@ -284,6 +298,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.gemini/mcp-server-enablement.json"),
             ],
         ),
+        group("Gemini CLI", "Gemini CLI, \"Context files\": instructions", &[ro("~/.gemini/GEMINI.md")]),
         group(
             "Antigravity",
             "Antigravity, \"MCP\", \"Hooks\", \"Plugins\", \"Skills\", \"Rules and Workflows\": shared by the editor and `agy`",
@@ -352,11 +367,12 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         ),
         group(
             "Cursor",
-            "Cursor, \"permissions.json reference\", \"Sandbox\"; `mcp enable`: what runs without a question",
+            "Cursor, \"permissions.json reference\", \"Sandbox\"; `mcp enable`, `--trust`: what runs without a question",
             &[
                 ro("~/.cursor/permissions.json").blocked(),
                 ro("~/.cursor/sandbox.json").blocked(),
                 ro("~/.cursor/projects/*/mcp-approvals.json"),
+                ro("~/.cursor/projects/*/.workspace-trusted"),
             ],
         ),
         group(
@@ -417,6 +433,11 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.config/goose/permission.yaml"),
                 ro("~/.config/goose/recipes").with_links(),
             ],
+        ),
+        group(
+            "Goose",
+            "Goose, scheduler.rs: recipes that it runs at their time",
+            &[ro("~/.local/share/goose/schedule.json"), ro("~/.local/share/goose/scheduled_recipes")],
         ),
         group("aider", "aider, \"Config with .env\": analytics and caches", &[rw("~/.aider")]),
         group(

@@ -71,15 +71,21 @@ const GROUPS: &[Group] = &[
         "Vim and Neovim, `:help exrc`; vim-localvimrc",
         &[ro(".exrc"), ro(".vimrc"), ro(".nvimrc"), ro(".nvim.lua"), ro(".lvimrc")],
     ),
+    group("Lite XL", "Lite XL, \"Configuration\", \"Project Module\": run at the start", &[ro(".lite_project.lua")]),
+    group(
+        "Eclipse",
+        "Eclipse, \"Project description file\": builders that start external tools",
+        &[ro(".project"), ro(".externalToolBuilders").with_links()],
+    ),
     group("Emacs", "GNU Emacs Manual, \"Directory Variables\"", &[ro(".dir-locals.el"), ro(".dir-locals-2.el")]),
     group("GDB, LLDB", "gdb(1), \"Auto-loading\"; lldb(1), CONFIGURATION FILES", &[ro(".gdbinit"), ro(".lldbinit")]),
     group("R", "R, `?Startup`: sourced from the working directory", &[ro(".Rprofile"), ro(".Renviron")]),
     group("Octave", "GNU Octave, \"Startup Files\": run in the working directory", &[ro(".octaverc")]),
     group("Hermit", "Hermit, \"Usage\": shells source it", &[ro("bin/activate-hermit"), ro("bin/hermit")]),
     group(
-        "irb, Pry, IEx, GHCi, OCaml, pdb",
+        "irb, Pry, Byebug, IEx, GHCi, OCaml, pdb",
         "their manuals, start-up files: obeyed in the working directory",
-        &[ro(".irbrc"), ro(".pryrc"), ro(".iex.exs"), ro(".ghci"), ro(".ocamlinit"), ro(".pdbrc")],
+        &[ro(".irbrc"), ro(".pryrc"), ro(".byebugrc"), ro(".iex.exs"), ro(".ghci"), ro(".ocamlinit"), ro(".pdbrc")],
     ),
     group(
         "coc.nvim",
@@ -103,6 +109,7 @@ const GROUPS: &[Group] = &[
             ro(".config/mise.toml"),
             ro(".config/mise.*"),
             ro(".config/mise").with_links(),
+            ro(".miserc.toml"),
         ],
     ),
     // Git: hooks kept in the project, and programs that run them; where submodules come from
@@ -123,9 +130,16 @@ const GROUPS: &[Group] = &[
         "pre-commit, \"Adding pre-commit plugins to your project\"",
         &[ro(".pre-commit-config.yaml"), ro(".pre-commit-config.yml")],
     ),
+    group("prek", "prek, \"Configuration\": taken before `.pre-commit-config.yaml`", &[ro("prek.toml")]),
+    group(
+        "hk",
+        "hk, \"Configuration\": the first of these files",
+        &[ro("hk.pkl"), ro("hk.local.pkl"), ro(".config/hk.pkl"), ro(".config/hk.local.pkl")],
+    ),
+    group("CaptainHook", "CaptainHook, \"Configuration\"", &[ro("captainhook.json")]),
     group(
         "Lefthook",
-        "Lefthook, \"Configuration\"",
+        "Lefthook, \"Config file name\"; \"source_dir_local\"",
         &[
             ro("lefthook.yml"),
             ro("lefthook.yaml"),
@@ -133,7 +147,13 @@ const GROUPS: &[Group] = &[
             ro(".lefthook.yaml"),
             ro("lefthook-local.yml"),
             ro(".lefthook-local.yml"),
+            ro("lefthook.*"),
+            ro(".lefthook.*"),
+            ro("lefthook-local.*"),
+            ro(".lefthook-local.*"),
+            ro(".config/lefthook*"),
             ro(".lefthook").with_links(),
+            ro(".lefthook-local").with_links(),
         ],
     ),
     group("Overcommit", "Overcommit, README, \"Configuration\"", &[ro(".overcommit.yml")]),
@@ -154,6 +174,9 @@ const GROUPS: &[Group] = &[
         "jj, \"Config files\": aliases, editors, diff tools of the repository",
         &[ro(".jj/repo/config.toml"), ro(".jj/workspace-config.toml")],
     ),
+    // In another workspace it is a file that names the repository.
+    group("Jujutsu", "jj, \"Working copy\", \"Workspaces\"", &[ro(".jj/repo").only_missing()]),
+    group("Darcs", "Darcs manual, \"Defaults\": hooks (`posthook`) of its commands", &[ro("_darcs/prefs/defaults")]),
     group(
         "Sapling",
         "Sapling, `sl help config`: hooks, aliases, extensions; in a git repository `.git/sl`",
@@ -193,8 +216,17 @@ const GROUPS: &[Group] = &[
     group("Gemini CLI", "Gemini CLI, \"Configuration\": project settings", &[ro(".gemini").with_links()]),
     group(
         "Copilot CLI",
-        "GitHub Copilot, \"Using hooks\", \"Adding MCP servers\"",
-        &[ro(".github/hooks").with_links(), ro(".github/mcp.json"), ro(".copilot").with_links()],
+        "GitHub Copilot, \"Using hooks\", \"Adding MCP servers\", \"About CLI extensions\", \"LSP servers\"",
+        &[
+            ro(".github/hooks").with_links(),
+            ro(".github/mcp.json"),
+            ro(".github/extensions").with_links(),
+            ro(".github/lsp.json"),
+            ro("lsp.json"),
+            ro(".github/copilot/settings.json"),
+            ro(".github/copilot/settings.local.json"),
+            ro(".copilot").with_links(),
+        ],
     ),
     group("Roo Code", "Roo Code, \"Using MCP\": `.roo/mcp.json`", &[ro(".roo/mcp.json")]),
     group(

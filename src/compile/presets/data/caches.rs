@@ -118,6 +118,11 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
             &[ro("~/.cache/node/corepack")],
         ),
         group(
+            "Copilot CLI",
+            "Copilot CLI: the launcher runs the newest package in the cache",
+            &[ro("~/.cache/copilot/pkg")],
+        ),
+        group(
             "fish",
             "fish(1), fish_update_completions: completions are sourced",
             &[ro("~/.cache/fish/").in_use(&["~/.config/fish"])],

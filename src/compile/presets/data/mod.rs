@@ -147,6 +147,11 @@ impl PresetEntry {
         Self { if_missing: IfMissing::Block, ..self }
     }
 
+    /// Has no effect on a path that exists: the run reports a path that it created (SPEC R1).
+    const fn only_missing(self) -> Self {
+        Self { only_missing: true, ..self }
+    }
+
     /// Blocked only where one of these paths of the home exists (SPEC M6).
     const fn in_use(mut self, signs: &'static [&'static str]) -> Self {
         self.refinements.in_use = signs;
@@ -255,15 +260,16 @@ pub enum FileUse {
     /// Settings that are read-only inside. Each string may be a part of a command, except those
     /// below these keys.
     ReadOnly { except: &'static [&'static str] },
-    /// State with settings in it, which the agent writes. These are the settings.
-    Mixed { keys: &'static [ObeyedKey] },
+    /// State with settings in it, which the agent writes. The keys are settings. If there are
+    /// harmless keys, every other key of the top level counts as a setting, too.
+    Mixed { keys: &'static [ObeyedKey], harmless: &'static [&'static str] },
 }
 
 /// A key in a file that mixes state with settings.
 #[derive(Clone, Copy, Debug)]
 pub struct ObeyedKey {
-    /// The key in dotted form. `*` is any key, and `*?type=x` any key whose value has the member
-    /// `type` = `x`.
+    /// The key in dotted form. `*` is any key, `*?type=x` any key whose value has the member
+    /// `type` = `x`, and `*?!` any key with a text in its value that starts with `!`.
     pub key: &'static str,
     /// The reason why a change is reported.
     pub reason: &'static str,

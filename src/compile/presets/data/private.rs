@@ -54,6 +54,9 @@ pub(super) const GEMINI_SETTINGS: PrivateFile = PrivateFile::new(
 pub(super) const GEMINI_TRUSTED_FOLDERS: PrivateFile =
     PrivateFile { variable: Some("GEMINI_CLI_TRUSTED_FOLDERS_PATH"), ..PrivateFile::new(FileFormat::Json, &[]) };
 
+/// Folders whose settings and extensions pi obeys.
+pub(super) const PI_TRUST: PrivateFile = PrivateFile::new(FileFormat::Json, &[]);
+
 pub(super) const CLAUDE_SETTINGS: PrivateFile = PrivateFile::new(
     FileFormat::Json,
     &[
