@@ -83,10 +83,11 @@ const GROUPS: &[Group] = &[
     group("Octave", "GNU Octave, \"Startup Files\": run in the working directory", &[ro(".octaverc")]),
     group("Hermit", "Hermit, \"Usage\": shells source it", &[ro("bin/activate-hermit"), ro("bin/hermit")]),
     group(
-        "irb, Pry, Byebug, IEx, GHCi, OCaml, pdb",
+        "irb, Pry, IEx, GHCi, OCaml, pdb",
         "their manuals, start-up files: obeyed in the working directory",
-        &[ro(".irbrc"), ro(".pryrc"), ro(".byebugrc"), ro(".iex.exs"), ro(".ghci"), ro(".ocamlinit"), ro(".pdbrc")],
+        &[ro(".irbrc"), ro(".pryrc"), ro(".iex.exs"), ro(".ghci"), ro(".ocamlinit"), ro(".pdbrc")],
     ),
+    group("Byebug", "Byebug, GUIDE.md: run in the working directory", &[ro(".byebugrc")]),
     group(
         "coc.nvim",
         "coc.nvim, \"Using the configuration file\": language servers of the workspace",
