@@ -148,8 +148,9 @@ impl PresetEntry {
     }
 
     /// Has no effect on a path that exists: the run reports a path that it created (SPEC R1).
-    const fn only_missing(self) -> Self {
-        Self { only_missing: true, ..self }
+    const fn only_missing(mut self) -> Self {
+        self.refinements.only_missing = true;
+        self
     }
 
     /// Blocked only where one of these paths of the home exists (SPEC M6).
@@ -215,9 +216,8 @@ impl PresetEntry {
     }
 
     /// An empty, writable folder of the sandbox's own at a missing path (SPEC P17).
-    const fn fresh_if_missing(mut self) -> Self {
-        self.refinements.only_missing = true;
-        self.blocked().fresh()
+    const fn fresh_if_missing(self) -> Self {
+        self.only_missing().blocked().fresh()
     }
 
     /// As `fresh_if_missing`, but only where the folder around the path exists.
