@@ -85,7 +85,7 @@ fn sending_the_report_to_a_printer(scene: &Scene) -> Verdict {
 // SPEC R9
 fn cutting_the_lines_of_the_report(scene: &Scene) -> Verdict {
     let ran = on_terminal(scene, "foreground", "unwrapped");
-    Verdict::broken_if(!ran.value("visible").contains("before you open the project, enter it or commit"), ran.out)
+    Verdict::broken_if(!ran.value("visible").contains("tools on this machine may obey it"), ran.out)
 }
 
 // SPEC C15, A22
