@@ -178,7 +178,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             &[ro("~/.codex/rules/").with_links().blocked()],
         ),
         group("Codex", "Codex, \"Subagents\": with MCP servers", &[ro("~/.codex/agents/").with_links().blocked()]),
-        group("Codex", "Codex, \"Custom Prompts\"", &[ro("~/.codex/prompts/").with_links().blocked()]),
+        group("Codex", "Codex, \"Custom Prompts\"", &[ro("~/.codex/prompts").with_links().moved_aside()]),
         // Codex fills `skills` at each start, and prints four lines of errors if it cannot.
         group(
             "Codex",
