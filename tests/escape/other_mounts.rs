@@ -200,3 +200,34 @@ fn planting_a_git_in_another_mount_of_the_project(scene: &Scene) -> Verdict {
     let (pwned, ran) = planting(scene, "git", &["--home", "private"]);
     Verdict::broken_if(pwned, format!("{:?}", ran.completed()))
 }
+
+with_mounts!("socket-masks":
+    connecting_without_a_warning_to_what_another_mount_namespace_named,
+    connecting_to_a_relative_name_that_looks_abstract,
+);
+
+/// Attacks a service that is at `name` in `folder` of the home, and was bound as `bound`.
+fn connect_to_named(scene: &Scene, bound: &str, point: &str, name: &str) -> Ran {
+    scene.policy(BASE_ONLY, "");
+    scene.write_home("services/empty", "");
+    let folder = if point.is_empty() { scene.home() } else { scene.home().join("services") };
+    let target = folder.join(name);
+    let arguments = [folder.to_str().unwrap(), bound, point];
+    let ran = in_a_mount_namespace(scene, "host_named.py", &arguments, "connect.py", &[target.to_str().unwrap()]);
+    assert!(ran.says("done"), "{ran:#?}");
+    ran
+}
+
+/// No mount can hide this socket, because its path is not known. A warning names it.
+// SPEC W1, A9
+fn connecting_without_a_warning_to_what_another_mount_namespace_named(scene: &Scene) -> Verdict {
+    let ran = connect_to_named(scene, "/mnt/socket", "/mnt", "socket");
+    assert!(ran.says("connected"), "{ran:#?}");
+    Verdict::broken_if(!ran.err.contains("unplaced-socket") || !ran.err.contains("/mnt/socket"), ran.err)
+}
+
+// SPEC W1, A9
+fn connecting_to_a_relative_name_that_looks_abstract(scene: &Scene) -> Verdict {
+    let ran = connect_to_named(scene, "@socket", "", "@socket");
+    Verdict::broken_if(ran.says("connected"), ran.out)
+}

@@ -4,9 +4,10 @@
 
 mod environment;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -140,13 +141,16 @@ impl Resolver<'_> {
         for name in unix_sockets::reachable(&table) {
             // `/proc/self`, to which `/dev/fd` leads, is another directory for each process.
             let is_of_process = [places::PROC, "/dev/fd"].iter().any(|place| name.starts_with(place));
+            let places = if is_of_process { Vec::new() } else { self.places_of(&name) };
+            // The table shows abstract names with an `@`, too. In private places, services have
+            // files that the host does not see.
+            let is_usual = name.as_os_str().as_bytes().starts_with(b"@")
+                || !is_of_process && PRIVATE.iter().any(|place| name.starts_with(place));
+            if places.is_empty() && !is_usual {
+                unplaced.push(name.clone());
+            }
             if name.is_absolute() && !is_of_process {
                 names.insert(name, LISTENING);
-                continue;
-            }
-            let places = self.places_of(&name);
-            if places.is_empty() {
-                unplaced.push(name);
             }
             names.extend(places.into_iter().map(|place| (place, LISTENING)));
         }
@@ -154,12 +158,10 @@ impl Resolver<'_> {
         names
     }
 
-    /// The paths at which a relative name may lead to a socket: in the project, the home, and a
-    /// few known folders. A path that this process may not examine counts, too.
+    /// The paths at which a name may lead to a socket. A relative name is looked for in the
+    /// project, the home, and a few known folders. A path that this process may not examine
+    /// counts, too.
     fn places_of(&self, name: &Path) -> Vec<PathBuf> {
-        if name.is_absolute() {
-            return Vec::new();
-        }
         let Project { cwd, root, home, .. } = self.project;
         let known = WORKING_DIRECTORIES.map(places::at);
         let starts = [cwd, root, home].into_iter().chain(&known);
@@ -168,13 +170,15 @@ impl Resolver<'_> {
             Ok(_) => false,
             Err(e) => e.kind() == io::ErrorKind::PermissionDenied,
         };
-        starts.map(|start| start.as_path().join(name)).filter(is_there).collect()
+        // All of these are the same path if the name is absolute.
+        let paths: BTreeSet<PathBuf> = starts.map(|start| start.as_path().join(name)).collect();
+        paths.into_iter().filter(is_there).collect()
     }
 
     fn warn_of_unplaced(&mut self, mut names: Vec<PathBuf>) {
         names.sort();
         names.dedup();
-        if names.is_empty() {
+        if names.is_empty() || ablate::is_off(Mitigation::SocketMasks) {
             return;
         }
         let spelled =
@@ -182,10 +186,8 @@ impl Resolver<'_> {
         let more = names.len().saturating_sub(NAMES_IN_A_WARNING);
         let others = (more > 0).then(|| format!("{more} more"));
         let names = listed(spelled.chain(others), "and");
-        let message = format!(
-            "services listen on relative names whose folder is not known, so the command may reach them: {names}"
-        );
-        let help = "configure them with absolute paths, or hide the folders of the sockets with `exclude`";
+        let message = format!("services listen at paths that are not known, so the command may reach them: {names}");
+        let help = "configure them with absolute paths of this host, or hide the folders of the sockets with `exclude`";
         self.diagnostics.push(Diagnostic::new(Code::UnplacedSocket, message).help(help));
     }
 
