@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
-use crate::compile::layers::{MAX_CONFIG_BYTES, PROJECT_FILE, Project, is_unsafe_root};
+use crate::compile::layers::{MAX_CONFIG_BYTES, PROJECT_FILE, Project};
 use crate::compile::planted::{may_be_of_project, may_be_planted};
 use crate::compile::{self, Request};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
@@ -94,7 +94,7 @@ fn find(host: &Host, session: &Session, project: &Project) -> Result<AbsPath, Di
     let found = program::find(host, session, |at| !is_planted(at) || ablate::is_off(Mitigation::GitPath));
     // In `/` every git is a part of the project.
     let root = &project.root;
-    found.ok_or_else(|| match is_unsafe_root(root, &project.home) {
+    found.ok_or_else(|| match project.has_unsafe_root() {
         true => Diagnostic::new(
             Code::UnsafeRoot,
             format!("`{root}` is too broad a project: any `git` could be a part of it"),

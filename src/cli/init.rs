@@ -6,7 +6,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::audit::init;
 use crate::compile::Request;
-use crate::compile::layers::{PROJECT_FILE, is_unsafe_root};
+use crate::compile::layers::PROJECT_FILE;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{Host, OpenDir};
 use crate::launch::is_inside;
@@ -39,7 +39,7 @@ Examples:
 pub(super) fn run(host: &Host, options: &Options, arguments: &InitArgs, output: &Output) -> Answered {
     let session = super::session(options.cwd.as_deref())?;
     let project = super::project(host, &session, &Request::default())?;
-    if is_unsafe_root(&project.root, &project.home) {
+    if project.has_unsafe_root() {
         let message = format!("`{}` is too broad a project: nothing would run here", project.root);
         let help = "start in the folder of one project, or name it with `--cwd DIR`";
         return Err(Diagnostic::new(Code::UnsafeRoot, message).help(help).into());

@@ -146,7 +146,7 @@ impl Compiled {
 
     /// The directories that are made before the start.
     pub fn created(&self) -> Vec<AbsPath> {
-        let own = self.layers.own_files.iter().filter(|own| own.is_missing);
+        let own = self.layers.own_files.iter().chain(&self.resolution.own_aliases).filter(|own| own.is_missing);
         // Our own folder is created only if a rule would have let the command create it.
         let own = own.filter(|own| self.decisions.get(&own.path).is_some()).map(|own| own.path.clone());
         let mut create: Vec<AbsPath> = self.resolution.create.iter().cloned().chain(own).collect();

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::compile::config::{BaseTree, Entry, Filesystem, Home, RuleKind, Tmp};
 use crate::compile::identity::GitIdentity;
-use crate::compile::layers::{Layer, Layers, Project, is_unsafe_root};
+use crate::compile::layers::{Layer, Layers, Project};
 use crate::compile::limits;
 use crate::compile::own_places;
 use crate::compile::presets::{self, Expanded};
@@ -296,5 +296,5 @@ fn refuse_unsafe_root(rules: &[Arc<Rule>], project: &Project, diagnostics: &mut 
 pub(crate) fn opens_unsafe_root(rule: &Rule, project: &Project) -> bool {
     let opens_root =
         rule.access == Access::Rw && rule.layer == LayerKind::Preset && rule.base == project.root && rule.text == ".";
-    opens_root && is_unsafe_root(&project.root, &project.home)
+    opens_root && project.has_unsafe_root()
 }

@@ -29,7 +29,7 @@ pub(crate) fn reachable(table: &[u8]) -> Vec<PathBuf> {
 
 /// Reads `Num: RefCount Protocol Flags Type St Inode Path`: whether the socket can be reached, and
 /// its name. The inode is padded; the path, if any, is the rest of the line after one blank. An
-/// abstract name begins with a NUL, which the table shows as `@`.
+/// abstract name begins with a NUL, which the table shows as `@`, so it looks like a relative name.
 fn entry(line: &[u8]) -> Option<(bool, &[u8])> {
     let mut rest = line;
     let mut field = || {
@@ -46,8 +46,7 @@ fn entry(line: &[u8]) -> Option<(bool, &[u8])> {
     let inode = field()?;
     let is_entry = u64::from_str_radix(number, 16).is_ok() && inode.parse::<u64>().is_ok();
     let name = rest.strip_prefix(b" ").unwrap_or_default();
-    let has_name = !name.is_empty() && !name.starts_with(b"@");
-    is_entry.then_some((has_name && (flags & LISTENS != 0 || kind == DATAGRAM), name))
+    is_entry.then_some((!name.is_empty() && (flags & LISTENS != 0 || kind == DATAGRAM), name))
 }
 
 #[cfg(test)]
@@ -73,7 +72,7 @@ mod tests {
 0000000000000000: 00000002 00000000 00000000 0002 01 33862
 0000000000000000: 00000002 00000000 00010000 0001 01 33863 @/abstract
 ";
-        assert_eq!(names(table), ["/run/listens", "/run/datagrams", "/run/packets"]);
+        assert_eq!(names(table), ["/run/listens", "/run/datagrams", "/run/packets", "@/abstract"]);
         assert_eq!(names(""), [""; 0]);
         assert!(reachable(b"").is_empty());
     }

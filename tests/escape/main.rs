@@ -37,6 +37,7 @@ mod namespaces;
 mod nested;
 mod new_repositories;
 mod next_run;
+mod other_mounts;
 mod outcome;
 mod outside;
 mod planted;

@@ -55,6 +55,19 @@ pub fn in_a_mount_namespace(
     attack: &str,
     attack_arguments: &[&str],
 ) -> Ran {
+    in_a_mount_namespace_with(scene, helper, arguments, &[], &[], attack, attack_arguments)
+}
+
+/// As [`in_a_mount_namespace`], with variables and flags for the product.
+pub fn in_a_mount_namespace_with(
+    scene: &Scene,
+    helper: &str,
+    arguments: &[&str],
+    variables: &[(&str, String)],
+    flags: &[&str],
+    attack: &str,
+    attack_arguments: &[&str],
+) -> Ran {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", if helper == "host_late_mount.sh" { "shared" } else { "private" }]);
     words(&mut command, helper, arguments);
@@ -64,12 +77,13 @@ pub fn in_a_mount_namespace(
     }
     command.arg(binary());
     scene.prepare(&mut command);
-    command.arg("--");
+    command.args(flags).arg("--");
     words(&mut command, attack, attack_arguments);
     // The helper has root's id, and the environment and working directory of the user.
     let user = scene.outside("true");
     command.env_clear().env("CANARY", CANARY).current_dir(scene.project()).stdin(std::process::Stdio::null());
     command.envs(user.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
     scene.switch_off(&mut command);
     run(command)
 }

@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use crate::compile::layers::{Layers, OwnFile};
 use crate::compile::placeholder::Placeholder;
-use crate::compile::resolve::{AliasOf, Match, Resolution, UnnamedAncestors};
+use crate::compile::resolve::{Match, Resolution, UnnamedAncestors};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::host::FileKind;
+use crate::host::{AliasOf, FileKind};
 use crate::policy::{
     AbsPath, Access, Exactness, HardLinks, IfMissing, Injected, LayerKind, Mask, Origin, PathMap, Precedence,
     PrivateFile, Rule,
 };
 use crate::sys::ablate::{self, Mitigation};
+
+use placeholders::shows_host_around;
 
 /// The rule that governs a path and everything below it, up to the next deeper decision.
 #[derive(Clone, Debug)]
@@ -196,7 +198,7 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
     protect_own_files(&mut decisions, layers.own_files.iter().chain(&resolution.own_aliases), diagnostics);
     placeholders::settle(&mut decisions, resolution, &layers.state, diagnostics);
     placeholders::settle_injections(&mut decisions, resolution, &layers.state, diagnostics);
-    hide_copies_and_reports(&mut decisions, layers);
+    hide_copies_and_reports(&mut decisions, layers, &resolution.record_aliases);
     // An ignored rule for a missing path pins no directories.
     let is_missing = |path: &AbsPath| resolution.placeholders.binary_search_by(|other| other.path.cmp(path)).is_ok();
     for ignored in &mut decisions.ignored {
@@ -243,18 +245,28 @@ fn governed(path: &AbsPath, decisions: &Decisions) -> Access {
 }
 
 /// Whether a rule counts at another name of the file or folder that it reached (SPEC W3): the rule
-/// must win and narrow the access at the written name, and be stricter than `decisions` at the
-/// other name.
+/// must win at the written name and not show it, and be stricter than `decisions` at the other
+/// name.
 fn tightens_alias(found: &Match, decisions: &Decisions) -> bool {
-    let Some(alias_of) = found.alias_of.as_ref().filter(|_| !ablate::is_off(Mitigation::BindAliases)) else {
-        return false;
-    };
-    let Some((at, decision)) = decisions.governing(&alias_of.path) else { return false };
-    let is_this = decision.access == found.rule.access && decision.origin == found.rule.origin;
-    let around = decisions.by_path.nearest_above(at).map_or(Access::Ro, |(_, around)| around.access);
-    let narrows = decision.access == Access::Exclude || around == Access::Rw;
+    let Some(alias_of) = &found.alias_of else { return false };
+    let Some((at, access, origin)) = of_host_file(&alias_of.path, decisions) else { return false };
+    let is_this = access == found.rule.access && *origin == found.rule.origin;
+    let shows = || access == Access::Ro && !shows_host_around(decisions, at);
     let is_nearer = alias_of.inherited && decisions.get(&found.path).is_some();
-    is_this && narrows && !is_nearer && is_stricter(found, decisions)
+    is_this && !shows() && !is_nearer && is_stricter(found, decisions)
+}
+
+/// The access and origin of the rule that governs the host's file at `path`, and the path at which
+/// it was decided. An injection is about other content (SPEC J2).
+fn of_host_file<'d>(path: &AbsPath, decisions: &'d Decisions) -> Option<(&'d AbsPath, Access, &'d Origin)> {
+    let (at, decision) = decisions.governing(path)?;
+    if decision.injected.is_none() {
+        return Some((at, decision.access, &decision.origin));
+    }
+    match decision.losers.iter().find(|loser| loser.rule.injected.is_none()) {
+        Some(loser) => Some((at, loser.rule.access, &loser.rule.origin)),
+        None => decisions.by_path.nearest_above(at).map(|(at, around)| (at, around.access, &around.origin)),
+    }
 }
 
 /// Picks one winner for each path. Parents come first, so the decision that governs the parent of a
@@ -448,7 +460,7 @@ fn protect_own_files<'o>(
 
 /// SPEC Q6: hides the copies of private files and the reports of runs, above all those of other
 /// projects. The command sees its own copies at another path.
-fn hide_copies_and_reports(decisions: &mut Decisions, layers: &Layers) {
+fn hide_copies_and_reports(decisions: &mut Decisions, layers: &Layers, aliases: &[(&str, AbsPath)]) {
     if ablate::is_off(Mitigation::OwnFiles) {
         return;
     }
@@ -458,14 +470,12 @@ fn hide_copies_and_reports(decisions: &mut Decisions, layers: &Layers) {
         (layers.has_reports, Layers::REPORTS, "reports of runs"),
     ];
     for (_, name, why) in folders.into_iter().filter(|(exists, ..)| *exists) {
-        let folder = layers.state.child(name);
-        let within: Vec<AbsPath> = decisions.by_path.within(&folder).map(|(at, _)| at.clone()).collect();
-        for at in within {
-            decisions.by_path.remove(&at);
+        let aliases = aliases.iter().filter(|(of, _)| *of == name).map(|(_, path)| path.clone());
+        for folder in aliases.chain([layers.state.child(name)]) {
+            let rule = Rule::exact(Access::Exclude, folder.clone(), LayerKind::CommandLine, Origin::BuiltIn(why));
+            let found = Match::new(Arc::new(rule), folder.clone(), FileKind::Directory, Exactness::Exact);
+            decisions.by_path.cover(folder, won(&found, &[], None));
         }
-        let rule = Rule::exact(Access::Exclude, folder.clone(), LayerKind::CommandLine, Origin::BuiltIn(why));
-        let found = Match::new(Arc::new(rule), folder.clone(), FileKind::Directory, Exactness::Exact);
-        decisions.by_path.insert(folder, won(&found, &[], None));
     }
 }
 

@@ -104,7 +104,7 @@ pub(super) fn settle_injections(
 }
 
 /// Whether the command sees a directory of the host around `path`.
-fn shows_host_around(decisions: &Decisions, path: &AbsPath) -> bool {
+pub(super) fn shows_host_around(decisions: &Decisions, path: &AbsPath) -> bool {
     let own = [places::TMP, places::RUN, places::DEV, places::PROC];
     match decisions.around(path) {
         Some(around) => around.access != Access::Exclude,

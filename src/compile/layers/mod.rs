@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::io;
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,11 +20,9 @@ use crate::compile::Request;
 use crate::compile::config::{self, ConfigFile, Entry, InjectEntry};
 use crate::compile::presets::programs::named_by_agents;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::host::{FileKind, Host, Resolved, Session, git, journal, passwd};
+use crate::host::{FileKind, Host, MOUNT_TABLE, Mounts, Resolved, Session, git, journal, passwd};
 use crate::policy::{AbsPath, LayerKind, Origin, Source, Sourced, escape_for_display, sha256};
 use crate::sys::ablate::{self, Mitigation};
-
-pub use root::is_unsafe_root;
 
 pub const PROJECT_FILE: &str = ".agent-sandbox.toml";
 /// The largest policy file. A larger file was named by mistake.
@@ -41,6 +40,8 @@ pub struct Project {
     /// The outermost folder that the search for the root would accept. Protections start here: a
     /// command can plant a marker in a subfolder, but cannot remove the marker of this folder.
     pub outermost: AbsPath,
+    /// The mounts of the host, if a file may have two names.
+    pub mounts: Option<Arc<Mounts>>,
     pub repository: Option<git::Repository>,
     /// `.git` in the root if it is a file that points elsewhere. git obeys it and never writes it.
     pub git_pointer: Option<AbsPath>,
@@ -56,6 +57,16 @@ impl Project {
     /// The path that a built-in preset writes as `~/…`.
     pub(crate) fn in_home(&self, written: &str) -> AbsPath {
         self.home.join(written.trim_start_matches("~/"))
+    }
+
+    /// `path` and its other names: the paths at which other mounts show the same file or folder.
+    pub(crate) fn names(&self, path: &AbsPath) -> impl Iterator<Item = AbsPath> + use<> {
+        names(self.mounts.as_deref(), path)
+    }
+
+    /// Whether the root is too broad to be made writable as a whole (SPEC L6).
+    pub fn has_unsafe_root(&self) -> bool {
+        root::is_unsafe_root(&self.root, &self.home, self.mounts.as_deref())
     }
 }
 
@@ -156,7 +167,8 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
         let read = || journal::placeholder_paths(host, &resolved_state(host, session, &home));
         !ablate::is_off(Mitigation::ProjectMarkers) && standing.get_or_init(read).binary_search(path).is_ok()
     };
-    let search = root::search(host, &cwd, &home, &stands, diagnostics);
+    let mounts = mounts(host, diagnostics).map(Arc::new);
+    let search = root::search(host, &cwd, &home, mounts.as_deref(), &stands, diagnostics);
     let configuration = session.path_var("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
 
     let repository = git::discover(host, &search.root, &search.root_and_above, diagnostics);
@@ -176,6 +188,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
         agent_programs: named_by_agents(host, &home, &search.root),
         root: search.root.clone(),
         outermost: search.outermost.clone(),
+        mounts,
         password_home: password_home(host, session, &home),
         cwd,
         home,
@@ -279,6 +292,21 @@ fn password_home(host: &Host, session: &Session, home: &AbsPath) -> Option<AbsPa
     // A rule for a path in a folder that the user cannot search would be an error.
     let is_searchable = host.resolve(found.path.child("any").as_path()).is_ok();
     (found.path != *home && !found.path.is_root() && is_searchable).then_some(found.path)
+}
+
+fn mounts(host: &Host, diagnostics: &mut Diagnostics) -> Option<Mounts> {
+    host.mounts().unwrap_or_else(|e| {
+        let message = format!("cannot look for other mounts at `{MOUNT_TABLE}`: {}", reason(&e));
+        let help = "make it readable: a folder that is mounted in two places must be protected in both";
+        diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
+        None
+    })
+}
+
+/// `path` and its other names.
+fn names(mounts: Option<&Mounts>, path: &AbsPath) -> impl Iterator<Item = AbsPath> + use<> {
+    let others = mounts.map(|mounts| mounts.names(path));
+    iter::once(path.clone()).chain(others.into_iter().flatten())
 }
 
 fn working_directory(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {

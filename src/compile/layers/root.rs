@@ -3,10 +3,10 @@
 use std::io;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::host::{FileKind, Host};
+use crate::host::{FileKind, Host, Mounts};
 use crate::policy::AbsPath;
 
-use super::PROJECT_FILE;
+use super::{PROJECT_FILE, names};
 
 const MARKERS: [&str; 2] = [PROJECT_FILE, ".git"];
 
@@ -26,10 +26,11 @@ pub(super) fn search(
     host: &Host,
     cwd: &AbsPath,
     home: &AbsPath,
+    mounts: Option<&Mounts>,
     stands: &dyn Fn(&AbsPath) -> bool,
     diagnostics: &mut Diagnostics,
 ) -> RootSearch {
-    let candidates: Vec<AbsPath> = cwd.ancestors().take_while(|folder| !is_unsafe_root(folder, home)).collect();
+    let candidates: Vec<AbsPath> = cwd.ancestors().take_while(|folder| !is_unsafe_root(folder, home, mounts)).collect();
     let mut marked = candidates.iter().filter(|folder| has_marker(host, folder, cwd, stands, diagnostics));
     let root = marked.next().unwrap_or(cwd).clone();
     let outermost = marked.last().unwrap_or(&root).clone();
@@ -76,9 +77,14 @@ fn may_mark(owner: u32, owner_of_cwd: u32) -> bool {
     owner == 0 || owner == owner_of_cwd
 }
 
-/// Whether a folder is too broad to be made writable as a whole: a mistake in the working directory
-/// must not open a home or a system.
-pub fn is_unsafe_root(path: &AbsPath, home: &AbsPath) -> bool {
+/// Whether a folder is too broad to be made writable as a whole, by any of its names: a mistake in
+/// the working directory must not open a home or a system.
+pub(super) fn is_unsafe_root(path: &AbsPath, home: &AbsPath, mounts: Option<&Mounts>) -> bool {
+    let homes: Vec<AbsPath> = names(mounts, home).collect();
+    names(mounts, path).any(|path| homes.iter().any(|home| is_too_broad(&path, home)))
+}
+
+fn is_too_broad(path: &AbsPath, home: &AbsPath) -> bool {
     let text = path.as_os_str().to_str().unwrap_or_default();
     let child_of_home = path.parent().is_some_and(|parent| parent.as_os_str() == "/home");
     let library_top = text.starts_with("/lib") && path.parent().is_some_and(|parent| parent.is_root());
@@ -100,7 +106,7 @@ mod tests {
     #[test]
     fn system_folders_and_whole_homes_are_unsafe_roots() {
         let home = AbsPath::root().join("home/u");
-        let is_unsafe = |path: &str| is_unsafe_root(&AbsPath::root().join(path), &home);
+        let is_unsafe = |path: &str| is_too_broad(&AbsPath::root().join(path), &home);
         let tops = "/ /etc /var /usr /opt /root /boot /dev /proc /sys /bin /sbin /lib /lib64 /tmp /home /run /home/u /home/ada";
         for path in tops.split(' ') {
             assert!(is_unsafe(path), "{path}");

@@ -14,6 +14,7 @@ impl Project {
             home,
             root,
             outermost,
+            mounts: None,
             repository: None,
             git_pointer: None,
             git_named,

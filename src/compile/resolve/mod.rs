@@ -35,10 +35,9 @@ use crate::compile::layers::{Layers, OwnFile, Project};
 use crate::compile::placeholder::Placeholder;
 use crate::compile::policy::Policy;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::host::{FileKind, Host, Resolved, Session, journal};
+use crate::host::{AliasOf, FileKind, Host, Resolved, Session, journal};
 use crate::policy::{AbsPath, Access, Exactness, IfMissing, Mask, Origin, PathMap, Rule, escape_for_display, places};
 
-use mounts::Mounts;
 use pattern::{MAX_PATTERN_BYTES, Pattern};
 pub(crate) use pattern::{NamePattern, has_metacharacter as looks_like_pattern};
 use walk::WalkPattern;
@@ -46,7 +45,6 @@ use walk::WalkPattern;
 pub use future_globs::{FutureGlobs, FutureMatch};
 pub use injections::MissingTarget;
 pub use links::ShownLink;
-pub use mounts::AliasOf;
 pub use placeholders::{GitExclude, NewFile};
 pub use preset_variables::PresetVariable;
 pub(crate) use preset_variables::find as preset_variables;
@@ -120,6 +118,9 @@ pub struct Resolution {
     pub links: Vec<ShownLink>,
     /// Our own files under other names.
     pub own_aliases: Vec<OwnFile>,
+    /// The folders of copies and reports under other names, each with its own name in the state
+    /// folder.
+    pub record_aliases: Vec<(&'static str, AbsPath)>,
     /// Missing paths that rules block. A later stage decides which of them need a placeholder.
     pub placeholders: Vec<Placeholder>,
     /// git's lists of ignored files: that of the project's repository, and those of nested
@@ -141,8 +142,6 @@ pub struct Resolution {
     pub walk_snapshot: WalkSnapshot,
     /// The globs, kept for another walk.
     patterns: Arc<[WalkPattern]>,
-    /// The mounts of the host, if a file may have two names.
-    mounts: Option<Arc<Mounts>>,
 }
 
 impl Resolution {
@@ -203,15 +202,13 @@ pub fn resolve(
     resolver.globs(&patterns.iter().collect::<Vec<_>>(), &exact, None);
     resolver.found.runtime = runtime::find(host, policy.network.value, resolver.diagnostics);
     resolver.sockets(policy);
-    let mounts = resolver.mounts();
-    if let Some(mounts) = &mounts {
-        resolver.aliases(mounts, &layers.own_files);
-    }
+    resolver.aliases();
+    resolver.own_aliases(layers);
     resolver.links_to_shown();
     let git_exclude = resolver.git_exclude();
     resolver.found.git_excludes.extend(git_exclude);
     resolver.injections(policy, &layers.own_files);
-    Resolution { patterns: patterns.into(), mounts: mounts.map(Arc::new), ..resolver.found }
+    Resolution { patterns: patterns.into(), ..resolver.found }
 }
 
 /// The matches of the globs of `full` in the directories `within`. The rules that `is_left_out`
@@ -234,9 +231,7 @@ pub(crate) fn resolve_hidden(
     let blocked = HashMap::default();
     let mut resolver = Resolver { host, session, project: &layers.project, diagnostics, standing, blocked, found };
     resolver.globs(&patterns, &globs::exact_winners(exact), Some(within));
-    if let Some(mounts) = &full.mounts {
-        resolver.aliases(mounts, &[]);
-    }
+    resolver.aliases();
     resolver.found.matches
 }
 
@@ -277,6 +272,7 @@ impl Resolution {
             second_places: self.second_places.iter().filter(|it| !is_of_left_out(&it.origin)).cloned().collect(),
             links: self.links.clone(),
             own_aliases: self.own_aliases.clone(),
+            record_aliases: self.record_aliases.clone(),
             git_excludes: self.git_excludes.clone(),
             missing_targets: self.missing_targets.clone(),
             runtime: self.runtime.clone(),

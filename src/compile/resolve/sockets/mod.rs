@@ -4,9 +4,10 @@
 
 mod environment;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,10 +16,11 @@ use rustix::io::Errno;
 use crate::compile::layers::Project;
 use crate::compile::policy::Policy;
 use crate::diagnostic::{Code, Diagnostic, listed, reason};
-use crate::host::{FileKind, Resolved, unix_sockets};
+use crate::host::{FileKind, Resolved, is_of_the_sandbox, unix_sockets};
 use crate::policy::{AbsPath, Access, Exactness, LayerKind, Origin, Rule, escape_for_display, places};
 use crate::sys::ablate::{self, Mitigation};
 
+use super::mounts::PRIVATE;
 use super::walk::WalkPattern;
 use super::{Match, Resolver, pattern};
 
@@ -26,9 +28,6 @@ const TABLE: &str = "/proc/net/unix";
 const LISTENING: &str = "a service of this machine listens here";
 const NAMED: &str = "the environment names this socket";
 const RUNTIME_DIRECTORY: &str = "the sockets of the session are here (`XDG_RUNTIME_DIR`)";
-
-/// Private places of the sandbox. Nothing of the host is visible in them unless a rule opens it.
-const PRIVATE: [&str; 4] = [places::RUN, places::TMP, places::DEV, places::PROC];
 
 /// Working directories in which programs are known to bind relative names, besides the home and the
 /// project.
@@ -142,13 +141,16 @@ impl Resolver<'_> {
         for name in unix_sockets::reachable(&table) {
             // `/proc/self`, to which `/dev/fd` leads, is another directory for each process.
             let is_of_process = [places::PROC, "/dev/fd"].iter().any(|place| name.starts_with(place));
+            let places = if is_of_process { Vec::new() } else { self.places_of(&name) };
+            // The table shows abstract names with an `@`, too. In private places, services have
+            // files that the host does not see.
+            let is_usual = name.as_os_str().as_bytes().starts_with(b"@")
+                || !is_of_process && PRIVATE.iter().any(|place| name.starts_with(place));
+            if places.is_empty() && !is_usual {
+                unplaced.push(name.clone());
+            }
             if name.is_absolute() && !is_of_process {
                 names.insert(name, LISTENING);
-                continue;
-            }
-            let places = self.places_of(&name);
-            if places.is_empty() {
-                unplaced.push(name);
             }
             names.extend(places.into_iter().map(|place| (place, LISTENING)));
         }
@@ -156,12 +158,10 @@ impl Resolver<'_> {
         names
     }
 
-    /// The paths at which a relative name may lead to a socket: in the project, the home, and a
-    /// few known folders. A path that this process may not examine counts, too.
+    /// The paths at which a name may lead to a socket. A relative name is looked for in the
+    /// project, the home, and a few known folders. A path that this process may not examine
+    /// counts, too.
     fn places_of(&self, name: &Path) -> Vec<PathBuf> {
-        if name.is_absolute() {
-            return Vec::new();
-        }
         let Project { cwd, root, home, .. } = self.project;
         let known = WORKING_DIRECTORIES.map(places::at);
         let starts = [cwd, root, home].into_iter().chain(&known);
@@ -170,13 +170,15 @@ impl Resolver<'_> {
             Ok(_) => false,
             Err(e) => e.kind() == io::ErrorKind::PermissionDenied,
         };
-        starts.map(|start| start.as_path().join(name)).filter(is_there).collect()
+        // All of these are the same path if the name is absolute.
+        let paths: BTreeSet<PathBuf> = starts.map(|start| start.as_path().join(name)).collect();
+        paths.into_iter().filter(is_there).collect()
     }
 
     fn warn_of_unplaced(&mut self, mut names: Vec<PathBuf>) {
         names.sort();
         names.dedup();
-        if names.is_empty() {
+        if names.is_empty() || ablate::is_off(Mitigation::SocketMasks) {
             return;
         }
         let spelled =
@@ -184,10 +186,8 @@ impl Resolver<'_> {
         let more = names.len().saturating_sub(NAMES_IN_A_WARNING);
         let others = (more > 0).then(|| format!("{more} more"));
         let names = listed(spelled.chain(others), "and");
-        let message = format!(
-            "services listen on relative names whose folder is not known, so the command may reach them: {names}"
-        );
-        let help = "configure them with absolute paths, or hide the folders of the sockets with `exclude`";
+        let message = format!("services listen at paths that are not known, so the command may reach them: {names}");
+        let help = "configure them with absolute paths of this host, or hide the folders of the sockets with `exclude`";
         self.diagnostics.push(Diagnostic::new(Code::UnplacedSocket, message).help(help));
     }
 
@@ -237,24 +237,28 @@ impl Resolver<'_> {
         let mut folders = BTreeMap::new();
         let mut found = BTreeMap::new();
         for (name, why) in self.names_of_sockets() {
-            let cover = match self.socket(&name, patterns, &mut folders) {
-                Ok(socket) => socket.map(|path| (path, FileKind::File)),
-                Err(e) => self.hidden_instead_of(&name, &e).map(|folder| (folder, FileKind::Directory)),
-            };
-            if let Some((path, kind)) = cover {
-                found.entry(path).or_insert((kind, why));
+            let sockets = self.socket(&name, patterns, &mut folders).unwrap_or_else(|e| {
+                let folder = self.hidden_instead_of(&name, &e);
+                found.extend(folder.map(|folder| (folder, (FileKind::Directory, why))));
+                // A mount can show the socket outside of the folder that refuses access.
+                AbsPath::normalize(&name).map(|path| self.other_names(&path, patterns)).unwrap_or_default()
+            });
+            for path in sockets {
+                found.entry(path).or_insert((FileKind::File, why));
             }
         }
         found
     }
 
+    /// The paths at which the command may see the socket `name`: its own, or else its other names
+    /// (SPEC W3).
     fn socket(
         &self,
         name: &Path,
         patterns: &[WalkPattern],
         folders: &mut BTreeMap<PathBuf, Option<AbsPath>>,
-    ) -> io::Result<Option<AbsPath>> {
-        let (Some(folder), Some(file)) = (name.parent(), name.file_name()) else { return Ok(None) };
+    ) -> io::Result<Vec<AbsPath>> {
+        let (Some(folder), Some(file)) = (name.parent(), name.file_name()) else { return Ok(Vec::new()) };
         if !folders.contains_key(folder) {
             let resolved = self.host.resolve(folder);
             let path = resolved.map(|found| (found.kind == Some(FileKind::Directory)).then_some(found.path));
@@ -262,15 +266,30 @@ impl Resolver<'_> {
             folders.insert(folder.to_owned(), path.as_ref().ok().cloned().flatten());
             path?;
         }
-        let Some(folder) = folders.get(folder).and_then(Option::as_ref) else { return Ok(None) };
-        let may_matter =
-            |path: &AbsPath| self.shows(path) || patterns.iter().any(|pattern| path.is_within(&pattern.prefix));
-        if !may_matter(&folder.child(file)) {
-            return Ok(None);
+        let Some(folder) = folders.get(folder).and_then(Option::as_ref) else { return Ok(Vec::new()) };
+        if self.project.mounts.is_none() && !self.may_matter(&folder.child(file), patterns) {
+            return Ok(Vec::new());
         }
         let Resolved { path, kind, .. } = self.host.resolve_from(folder, Path::new(file))?;
-        let may_count = !path.is_within(&self.project.root) && kind == Some(FileKind::File) && may_matter(&path);
-        Ok((may_count && self.host.is_socket(&path)?).then_some(path))
+        if path.is_within(&self.project.root) || kind != Some(FileKind::File) || !self.host.is_socket(&path)? {
+            return Ok(Vec::new());
+        }
+        // W3 covers the other names of a socket that is covered itself.
+        Ok(if self.may_matter(&path, patterns) { vec![path] } else { self.other_names(&path, patterns) })
+    }
+
+    /// The other names of the socket at `path` that the command may see.
+    fn other_names(&self, path: &AbsPath, patterns: &[WalkPattern]) -> Vec<AbsPath> {
+        let is_there =
+            |at: &AbsPath| self.host.is_socket(at).unwrap_or_else(|e| e.kind() != io::ErrorKind::PermissionDenied);
+        let names = self.project.names(path).filter(|at| at != path && !is_of_the_sandbox(at));
+        let names = names.filter(|at| self.may_matter(at, patterns) && !at.is_within(&self.project.root));
+        names.filter(is_there).collect()
+    }
+
+    /// Whether the command may see a socket at `path`, or a pattern may allow it.
+    fn may_matter(&self, path: &AbsPath, patterns: &[WalkPattern]) -> bool {
+        self.shows(path) || patterns.iter().any(|pattern| path.is_within(&pattern.prefix))
     }
 }
 

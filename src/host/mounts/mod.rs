@@ -1,90 +1,32 @@
-//! Other names of the same files. A tree that is mounted in two places shows its protected files in
-//! both (SPEC W3).
+//! Other names of the same files: a tree that is mounted in two places shows its files in both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use crate::compile::layers::OwnFile;
-use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::host::MOUNT_TABLE;
-use crate::host::mountinfo::{self, MountEntry};
-use crate::policy::{AbsPath, Mask, places};
+use crate::policy::{AbsPath, places};
+use crate::sys::ablate::{self, Mitigation};
 
-use super::{Match, Resolver};
+use super::Host;
+use super::mountinfo::{self, MountEntry};
 
-/// The name that a rule reached, for a match at another name.
+/// The name by which another name of a file was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AliasOf {
     pub path: AbsPath,
-    /// The rule is on a folder around `path`, so any rule on the other name itself is more
-    /// specific.
+    /// The search was for a folder around `path`.
     pub inherited: bool,
 }
 
-impl Resolver<'_> {
-    /// The mounts of the host, if a file may have two names.
-    pub(super) fn mounts(&mut self) -> Option<Mounts> {
-        match self.host.mount_table() {
-            Ok(table) => Mounts::read(&table.unwrap_or_default()),
-            Err(e) => {
-                self.unreadable_alias(MOUNT_TABLE, &e);
-                None
-            }
-        }
-    }
-
-    /// Adds a match at each other name of each protected path. `decide` keeps the matches that
-    /// tighten.
-    pub(super) fn aliases(&mut self, mounts: &Mounts, own: &[OwnFile]) {
-        // A minimal base shows none of the host's other mounts. A rule that only shows a path
-        // protects nothing.
-        let is_part_of_base = |found: &Match| {
-            found.rule.refinements.only_shows || found.path.is_root() && found.rule.refinements.mask == Mask::OwnPlace
-        };
-        let protective =
-            |found: &&Match| found.rule.access.is_protective() && !found.rule.shows_socket && !is_part_of_base(found);
-        let protected: Vec<Match> = self.found.matches.iter().filter(protective).cloned().collect();
-        for found in protected {
-            for (path, alias_of) in self.reachable_aliases(mounts, &found.path) {
-                let alias = Match::new(found.rule.clone(), path, found.kind, found.exactness);
-                let (names, copy) = (found.names, found.copy.clone());
-                self.found.matches.push(Match { names, copy, alias_of: Some(alias_of), ..alias });
-            }
-        }
-        for file in own {
-            for (path, _) in self.reachable_aliases(mounts, &file.path) {
-                self.found.own_aliases.push(OwnFile { path, links: Vec::new(), ..file.clone() });
-            }
-        }
-    }
-
-    /// The other names that the command can reach. It runs with our rights, so it cannot enter a
-    /// directory that we cannot enter.
-    fn reachable_aliases(&mut self, mounts: &Mounts, path: &AbsPath) -> Vec<(AbsPath, AliasOf)> {
-        let mut aliases: Vec<(AbsPath, AliasOf)> = mounts.aliases(path).into_iter().collect();
-        aliases.retain(|(alias, _)| {
-            !is_of_the_sandbox(alias)
-                && match self.host.exists(alias) {
-                    Ok(exists) => exists,
-                    Err(e) if e.kind() == io::ErrorKind::PermissionDenied => false,
-                    Err(e) => {
-                        self.unreadable_alias(&alias.to_string(), &e);
-                        false
-                    }
-                }
-        });
-        aliases
-    }
-
-    fn unreadable_alias(&mut self, path: &str, error: &io::Error) {
-        let message = format!("cannot look for other mounts at `{path}`: {}", reason(error));
-        let help = "make it readable: a folder that is mounted in two places must be protected in both";
-        self.diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
+impl Host {
+    /// The mounts of this host, if a file may have two names.
+    pub(crate) fn mounts(&self) -> io::Result<Option<Mounts>> {
+        Ok(self.mount_table()?.and_then(|table| Mounts::read(&table)))
     }
 }
 
+/// The mounts of a host on which a file may have two names.
 #[derive(Debug)]
-pub(super) struct Mounts {
+pub struct Mounts {
     mounts: Vec<MountEntry>,
     /// The mounts by parent. The key is `None` if the parent is not in the table.
     children: BTreeMap<Option<u64>, Vec<usize>>,
@@ -96,10 +38,14 @@ impl Mounts {
     fn read(table: &[u8]) -> Option<Self> {
         // A mount whose root was removed has no path, and so no other name.
         let mounts: Vec<MountEntry> = mountinfo::parse(table).flatten().filter(|mount| mount.root.is_some()).collect();
-        // Containers mount parts of `/proc` and `/dev` several times.
-        let mut counted = mounts.iter().filter(|mount| !is_of_the_sandbox(&mount.point));
-        let mut devices = BTreeSet::new();
-        if counted.all(|mount| devices.insert(mount.device.as_slice())) {
+        let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
+        for mount in &mounts {
+            *counts.entry(&mount.device).or_default() += 1;
+        }
+        // Containers mount parts of `/proc` and `/dev` several times, and there alone.
+        let mut outside = mounts.iter().filter(|mount| !is_of_the_sandbox(&mount.point));
+        let is_usual = outside.all(|mount| counts[mount.device.as_slice()] == 1);
+        if is_usual || ablate::is_off(Mitigation::BindAliases) {
             return None;
         }
         let ids: BTreeSet<u64> = mounts.iter().map(|mount| mount.id).collect();
@@ -127,8 +73,13 @@ impl Mounts {
         current
     }
 
-    /// Every other name of `path`, or of something in it, with the name that the rule reached.
-    fn aliases(&self, path: &AbsPath) -> BTreeMap<AbsPath, AliasOf> {
+    /// Every other name of `path`.
+    pub(crate) fn names(&self, path: &AbsPath) -> impl Iterator<Item = AbsPath> + use<> {
+        self.aliases(path).into_iter().filter(|(_, of)| !of.inherited).map(|(alias, _)| alias)
+    }
+
+    /// Every other name of `path`, or of something in it, with its name at or below `path`.
+    pub(crate) fn aliases(&self, path: &AbsPath) -> BTreeMap<AbsPath, AliasOf> {
         let mut aliases = BTreeMap::new();
         if let Some(mount) = self.showing(path) {
             self.aliases_of(mount, path, false, &mut aliases);
@@ -172,8 +123,8 @@ impl Mounts {
     }
 }
 
-/// Whether `path` is in a private place.
-fn is_of_the_sandbox(path: &AbsPath) -> bool {
+/// Whether `path` is in `/proc` or `/dev`, of which the sandbox has its own.
+pub(crate) fn is_of_the_sandbox(path: &AbsPath) -> bool {
     [places::PROC, places::DEV].iter().any(|place| path.as_path().starts_with(place))
 }
 

@@ -26,6 +26,15 @@ fn without_second_mounts_there_are_no_aliases() {
     assert!(Mounts::read(b"").is_none());
 }
 
+// SPEC W3
+#[test]
+fn a_mount_of_proc_or_of_a_part_of_dev_elsewhere_is_an_alias() {
+    let proc = table("22 20 0:21 / /srv/proc rw - proc proc rw\n");
+    assert_eq!(aliases(&proc, "/proc"), ["/srv/proc = /proc"]);
+    let memory = table("22 20 0:30 / /dev/shm rw - tmpfs t rw\n23 20 0:30 /x /srv/x rw - tmpfs t rw\n");
+    assert_eq!(aliases(&memory, "/dev/shm/x/s"), ["/srv/x/s = /dev/shm/x/s"]);
+}
+
 #[test]
 fn a_bind_of_a_folder_around_a_path_shows_the_path_there() {
     let table = table("22 20 8:1 /home/u /mnt/copy rw - ext4 /dev/sda1 rw\n");
