@@ -21,6 +21,7 @@ mod beside;
 mod cgroups;
 mod closed;
 mod credentials;
+mod deep_repositories;
 mod defaults;
 mod git;
 mod git_links;

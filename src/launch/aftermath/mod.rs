@@ -3,6 +3,7 @@
 
 mod agent_repositories;
 mod doubts;
+mod folders;
 mod git_dir_links;
 mod git_state;
 mod held;

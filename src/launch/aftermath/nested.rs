@@ -13,6 +13,7 @@ use crate::host::git::{Nested, NestedRepositories, Repository};
 use crate::policy::path::AbsPath;
 
 use super::doubts::{doubts_about, doubts_about_settings, listed_doubts};
+use super::folders::Folders;
 use super::git_dir_links::{Closed, GitDirLinks};
 use super::held::{self, Held, HeldReport, REMOVE_IT};
 use super::history::HistoryWatch;
@@ -172,16 +173,18 @@ impl NestedWatch {
         could_be_changed: Changeable,
         held: &mut Held,
     ) -> (Families, BTreeSet<AbsPath>) {
+        let folders = Folders::of(held.host, &self.root);
         // A `.git` may lead to the new path of one that was just moved aside, so the check is
         // repeated until nothing new is found.
         let (hidden, families, mut git_dirs) = loop {
             let before = held.paths.len();
             let found = self.check(plan, could_be_changed, held);
+            self.subfolders.check(&folders, &self.trusted(held.host, &found.1), could_be_changed, held);
             if held.paths.len() == before {
                 break found;
             }
         };
-        self.subfolders.finish(&self.trusted(held.host, &families), could_be_changed, held);
+        self.subfolders.finish(&folders, held);
         self.report_hidden(&hidden, held);
         self.history.finish(&families, &|path| could_be_made(plan, path), held);
         self.history.finish_excluded(&families, could_be_changed, held);
