@@ -55,6 +55,7 @@ mod sockets;
 mod spellings;
 mod start;
 mod streams;
+mod worktrees_elsewhere;
 
 #[path = "../support/mod.rs"]
 mod support;

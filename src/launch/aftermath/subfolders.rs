@@ -63,8 +63,8 @@ impl SubfoldersWatch {
         keep_doubts("doubt about a subfolder", &mut self.known, facts);
     }
 
-    /// Moves aside the `.git` of each worktree in the project that leads git, since this run, to
-    /// settings that are not the project's own.
+    /// Moves aside the `.git` of each worktree that leads git, since this run, to settings that are
+    /// not the project's own.
     pub(super) fn check_worktrees(
         &self,
         now: &Families,
@@ -156,8 +156,8 @@ impl SubfoldersWatch {
         }
     }
 
-    /// The worktrees that git lists and that lie in the project. The main work tree counts only if
-    /// it is the project's own.
+    /// The worktrees that git lists, except those around the project. The main work tree counts
+    /// only if it is the project's own.
     fn listed(&self, families: &Families) -> Vec<AbsPath> {
         let listed = families.iter().flat_map(|family| {
             let common_dir = &family.repository.common_dir;
@@ -165,7 +165,7 @@ impl SubfoldersWatch {
             family.work_trees.iter().filter(move |tree| is_own || tree.git_dir != *common_dir)
         });
         let folders = listed.filter_map(|tree| tree.folder.as_ref());
-        folders.filter(|folder| folder.is_below(&self.root)).cloned().collect()
+        folders.filter(|folder| !self.root.is_within(folder)).cloned().collect()
     }
 
     /// The doubts about the repository in `folder` that did not exist at the start. The list is
