@@ -114,7 +114,8 @@ impl<'a> Search<'a> {
     }
 
     /// Whether this is a linked worktree of a repository whose settings and hooks the command
-    /// cannot change. The worktrees of the project's own repository are examined elsewhere (SPEC R15).
+    /// cannot change. The worktrees of the project's own repository are examined elsewhere (SPEC
+    /// R15).
     fn is_trusted_worktree(&self, found: &Nested) -> bool {
         let can_be_changed = |name: &str| self.plan.view(&found.common_dir.child(name)) == View::HostRw;
         found.form == DotGit::Pointer

@@ -14,6 +14,9 @@ use crate::policy::path::AbsPath;
 /// At most so many folders are searched, those near the root first. On an idle machine with two
 /// processors this takes a tenth of a second.
 const MOST_FOLDERS: usize = 20_000;
+/// At most so many files `.gitignore` are read.
+const MOST_IGNORE_FILES: usize = 1_000;
+const IGNORE_FILE: &str = ".gitignore";
 /// Below this many folders a second thread costs more than it saves.
 const FOLDERS_BEFORE_THREADS: usize = 64;
 const MOST_THREADS: usize = 8;
@@ -22,6 +25,8 @@ const MOST_THREADS: usize = 8;
 pub(super) struct Folders {
     /// The folders below the root that have a `.git`.
     pub repositories: BTreeSet<AbsPath>,
+    /// The files `.gitignore`, those near the root first.
+    pub ignore_files: Vec<AbsPath>,
     /// The folders that could not be searched, with the reasons.
     pub unclear: BTreeMap<AbsPath, String>,
     /// Whether there are more folders or repositories than are searched for.
@@ -31,6 +36,7 @@ pub(super) struct Folders {
 /// The parts of one folder that the search needs.
 struct Searched {
     has_dot_git: bool,
+    has_ignore_file: bool,
     folders: Vec<AbsPath>,
 }
 
@@ -47,8 +53,11 @@ impl Folders {
             let mut next = Vec::new();
             for (folder, searched) in waiting.into_iter().zip(searched) {
                 match searched {
-                    Ok(Searched { has_dot_git, folders }) => {
+                    Ok(Searched { has_dot_git, has_ignore_file, folders }) => {
                         next.extend(folders);
+                        if has_ignore_file && found.ignore_files.len() < MOST_IGNORE_FILES {
+                            found.ignore_files.push(folder.child(IGNORE_FILE));
+                        }
                         if has_dot_git && folder != *root {
                             found.repositories.insert(folder);
                         }
@@ -93,8 +102,9 @@ fn search(host: &Host, folder: &AbsPath) -> std::io::Result<Searched> {
         return Err(rustix::io::Errno::NAMETOOLONG.into());
     }
     let entries = host.read_dir(folder)?;
-    let has_dot_git = entries.iter().any(|entry| entry.name == ".git");
+    let has = |name: &str| entries.iter().any(|entry| entry.name == name);
+    let (has_dot_git, has_ignore_file) = (has(".git"), has(IGNORE_FILE));
     let is_entered = |kind: FileKind, name: &std::ffi::OsStr| kind == FileKind::Directory && name != ".git";
     let folders = entries.iter().filter(|entry| is_entered(entry.kind, &entry.name));
-    Ok(Searched { has_dot_git, folders: folders.map(|entry| folder.child(&entry.name)).collect() })
+    Ok(Searched { has_dot_git, has_ignore_file, folders: folders.map(|entry| folder.child(&entry.name)).collect() })
 }

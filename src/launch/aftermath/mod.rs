@@ -8,6 +8,7 @@ mod git_dir_links;
 mod git_state;
 mod held;
 mod history;
+mod ignore_files;
 mod keys;
 mod links;
 mod modules;

@@ -17,6 +17,7 @@ use super::folders::Folders;
 use super::git_dir_links::{Closed, GitDirLinks};
 use super::held::{self, Held, HeldReport, REMOVE_IT};
 use super::history::HistoryWatch;
+use super::ignore_files::IgnoreFilesWatch;
 use super::links::LinksWatch;
 use super::modules::ModulesWatch;
 use super::overlap::Facts;
@@ -50,6 +51,7 @@ pub(super) struct NestedWatch {
     git_dir_links: GitDirLinks,
     subfolders: SubfoldersWatch,
     history: HistoryWatch,
+    ignore_files: IgnoreFilesWatch,
     planted: Vec<PlantedWatch>,
 }
 
@@ -97,6 +99,7 @@ impl NestedWatch {
             worktrees,
             links,
             git_dir_links,
+            ignore_files: IgnoreFilesWatch::start(host, &project.root, &subfolders.folders),
             subfolders,
             history: HistoryWatch::start(host, &families),
             planted,
@@ -142,6 +145,7 @@ impl NestedWatch {
         self.git_dir_links.facts(facts);
         self.subfolders.facts(facts);
         self.history.facts(facts);
+        self.ignore_files.facts(facts);
         self.planted.iter_mut().for_each(|planted| planted.facts(facts));
     }
 
@@ -188,6 +192,9 @@ impl NestedWatch {
         self.report_hidden(&hidden, held);
         self.history.finish(&families, &|path| could_be_made(plan, path), held);
         self.history.finish_excluded(&families, could_be_changed, held);
+        if self.repository.is_some() || super::is_there(held.host, &self.root.child(".git")) {
+            self.ignore_files.finish(&folders, could_be_changed, held);
+        }
         git_dirs.extend(families.git_dirs().into_iter().cloned());
         (families, git_dirs)
     }

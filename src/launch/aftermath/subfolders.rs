@@ -31,7 +31,7 @@ pub(super) struct SubfoldersWatch {
     /// The folders that were repositories at the start, and the doubts about each.
     known: BTreeMap<AbsPath, Vec<String>>,
     /// The folders of the project at the start.
-    folders: Folders,
+    pub(super) folders: Folders,
 }
 
 /// A repository in a folder.
