@@ -34,6 +34,7 @@ mod limits;
 mod masks;
 mod missing;
 mod moves;
+mod named_elsewhere;
 mod namespaces;
 mod nested;
 mod new_repositories;

@@ -62,6 +62,11 @@ pub(super) fn rules(
         ("$GIT_DIR" | "$GIT_COMMON_DIR" | "$GIT_OTHER_REFS", None) => Vec::new(),
         ("$GIT_POINTER", _) => project.git_pointer.iter().map(|file| rule(file, ".")).collect(),
         ("$GIT_NAMED_HOOKS", _) => named(&project.git_named.hooks, "./"),
+        ("$GIT_REMOTES", _) => {
+            let own = project.repository.as_ref().map(|own| &own.common_dir);
+            let others = project.git_named.remotes.iter().filter(|remote| Some(*remote) != own);
+            others.map(|remote| rule(remote, rest.into(), tightening(&refinements))).collect()
+        }
         ("$GIT_INCLUDED", _) => named(&project.git_named.included, "."),
         ("$GIT_NAMED_PROGRAMS", _) => named(&project.git_named.programs, "."),
         // `agent_programs` has only files in the home or the project. Elsewhere the host is
