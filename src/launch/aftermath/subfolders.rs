@@ -118,7 +118,8 @@ impl SubfoldersWatch {
                 Some(_) => format!("the repository `{name}` has, since this run, {doubts}"),
             };
             let is_new = !self.known.contains_key(&folder) && entry == folder;
-            if is_new && is_entered && super::is_there(host, &dot_git) {
+            // git cannot enter a folder in which this user may not look.
+            if is_new && is_entered && matches!(host.kind(&dot_git), Ok(Some(_))) {
                 let report = HeldReport {
                     finding,
                     subject: format!("`{dot_git}`"),
@@ -157,12 +158,16 @@ impl SubfoldersWatch {
     }
 
     /// The worktrees that git lists, except those around the project. The main work tree counts
-    /// only if it is the project's own.
+    /// only if it is the project's own and lies in the project.
     fn listed(&self, families: &Families) -> Vec<AbsPath> {
         let listed = families.iter().flat_map(|family| {
             let common_dir = &family.repository.common_dir;
             let is_own = self.own.as_ref() == Some(common_dir);
-            family.work_trees.iter().filter(move |tree| is_own || tree.git_dir != *common_dir)
+            let is_inside = |folder: &Option<AbsPath>| folder.as_ref().is_some_and(|it| it.is_below(&self.root));
+            family
+                .work_trees
+                .iter()
+                .filter(move |tree| tree.git_dir != *common_dir || is_own && is_inside(&tree.folder))
         });
         let folders = listed.filter_map(|tree| tree.folder.as_ref());
         folders.filter(|folder| !self.root.is_within(folder)).cloned().collect()
