@@ -43,9 +43,7 @@ pub(super) fn rules(
     let redundant =
         |place: &AbsPath| entry.access == Access::Rw && place.is_within(&project.root) && !is_in_crowd(place);
     // The paths may be anywhere. A rule that only tightens shows no hidden path.
-    let named = |paths: &BTreeSet<AbsPath>, text: &str| {
-        paths.iter().map(|path| tightening(path, text)).collect()
-    };
+    let named = |paths: &BTreeSet<AbsPath>, text: &str| paths.iter().map(|path| tightening(path, text)).collect();
     let (name, rest) = entry.path.split_once('/').unwrap_or((entry.path, "."));
     match (name, &project.repository) {
         // In an ordinary repository both variables name one directory, which gets the rules of
@@ -65,7 +63,7 @@ pub(super) fn rules(
         ("$GIT_REMOTES", _) => {
             let own = project.repository.as_ref().map(|own| &own.common_dir);
             let others = project.git_named.remotes.iter().filter(|remote| Some(*remote) != own);
-            others.map(|remote| rule(remote, rest.into(), tightening(&refinements))).collect()
+            others.map(|remote| tightening(remote, rest)).collect()
         }
         ("$GIT_INCLUDED", _) => named(&project.git_named.included, "."),
         ("$GIT_NAMED_PROGRAMS", _) => named(&project.git_named.programs, "."),
