@@ -146,7 +146,7 @@ fn launder(scene: &Scene, what: &str) -> String {
 // SPEC R19, R5
 fn laundering_a_submodule(scene: &Scene) -> Verdict {
     let said = launder(scene, "submodule");
-    scene.try_host(&["git", "status"]);
+    scene.try_host(&["sh", "-c", "git merge -q feature; git status"]);
     Verdict::broken_if(scene.home().join("pwned").exists(), said)
 }
 
@@ -177,7 +177,7 @@ fn laundering_a_mark(scene: &Scene) -> Verdict {
 // SPEC R19, R11
 fn laundering_a_bare_repository(scene: &Scene) -> Verdict {
     let said = launder(scene, "bare");
-    Verdict::broken_if(!said.contains("the repository `s` has, since this run, `core.fsmonitor`"), said)
+    Verdict::broken_if(!said.contains("`s` is a repository since this run, and has `core.fsmonitor`"), said)
 }
 
 // SPEC R19, R11

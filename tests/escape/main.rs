@@ -21,6 +21,7 @@ mod beside;
 mod cgroups;
 mod closed;
 mod credentials;
+mod deep_repositories;
 mod defaults;
 mod git;
 mod git_links;
@@ -33,6 +34,7 @@ mod limits;
 mod masks;
 mod missing;
 mod moves;
+mod named_elsewhere;
 mod namespaces;
 mod nested;
 mod new_repositories;
@@ -55,6 +57,7 @@ mod sockets;
 mod spellings;
 mod start;
 mod streams;
+mod worktrees_elsewhere;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -56,6 +56,11 @@ for_everybody!("nested-repositories,git-state":
 );
 
 for_everybody!("nested-repositories":
+    hiding_a_new_file_by_an_ignore_file_that_hides_itself,
+    hiding_a_new_folder_by_an_ignore_file_in_it,
+    hiding_a_new_file_by_an_ignore_file_with_brackets,
+    hiding_a_new_file_by_a_changed_ignore_file,
+    hiding_a_new_file_by_a_large_ignore_file,
     hiding_a_changed_file_that_git_assumes_unchanged,
     hiding_a_changed_file_that_git_does_not_look_for,
     // SPEC R11
@@ -192,6 +197,38 @@ fn hiding_a_changed_file_that_git_does_not_look_for(scene: &Scene) -> Verdict {
     let verdict = told(scene, "skipped", "git shows no changes of `file`");
     assert!(!scene.host(&["git", "status", "--porcelain"]).contains(" file"), "the change is hidden");
     verdict
+}
+
+fn hiding_a_new_file(scene: &Scene, way: &str) -> Verdict {
+    repository(scene);
+    if way == "changed" {
+        scene.write(".gitignore", ".gitignore\n");
+    }
+    let said = scene.attack("ignore_file.sh", &[way]).completed().err;
+    Verdict::broken_if(!said.contains("since this run git shows neither `"), said)
+}
+
+// SPEC R11
+fn hiding_a_new_file_by_an_ignore_file_that_hides_itself(scene: &Scene) -> Verdict {
+    hiding_a_new_file(scene, "root")
+}
+
+// SPEC R11
+fn hiding_a_new_folder_by_an_ignore_file_in_it(scene: &Scene) -> Verdict {
+    hiding_a_new_file(scene, "deep")
+}
+
+fn hiding_a_new_file_by_an_ignore_file_with_brackets(scene: &Scene) -> Verdict {
+    hiding_a_new_file(scene, "bracket")
+}
+
+// SPEC R11
+fn hiding_a_new_file_by_a_changed_ignore_file(scene: &Scene) -> Verdict {
+    hiding_a_new_file(scene, "changed")
+}
+
+fn hiding_a_new_file_by_a_large_ignore_file(scene: &Scene) -> Verdict {
+    hiding_a_new_file(scene, "large")
 }
 
 /// The user has also marked a file. In the index, the attacked entry has its name in the shared

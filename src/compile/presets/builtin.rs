@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     /// The names that `variables` knows.
-    const VARIABLES: [&str; 12] = [
+    const VARIABLES: [&str; 13] = [
         "$AGENT_PROGRAMS",
         "$GIT_DIR",
         "$GIT_COMMON_DIR",
@@ -27,6 +27,7 @@ mod tests {
         "$GIT_POINTER",
         "$GIT_NAMED_HOOKS",
         "$GIT_INCLUDED",
+        "$GIT_REMOTES",
         "$GIT_NAMED_PROGRAMS",
         "$GIT_NESTED",
         "$GIT_KEPT_WITHIN",

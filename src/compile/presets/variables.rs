@@ -42,11 +42,8 @@ pub(super) fn rules(
     let is_in_crowd = |place: &AbsPath| project.git_nested.crowded.keys().any(|folder| place.is_within(folder));
     let redundant =
         |place: &AbsPath| entry.access == Access::Rw && place.is_within(&project.root) && !is_in_crowd(place);
-    // Only for paths in the project: elsewhere the host is read-only, and a rule would show hidden
-    // paths.
-    let in_project = |paths: &BTreeSet<AbsPath>, text: &str| {
-        paths.iter().filter(|path| path.is_below(&project.root)).map(|path| tightening(path, text)).collect()
-    };
+    // The paths may be anywhere. A rule that only tightens shows no hidden path.
+    let named = |paths: &BTreeSet<AbsPath>, text: &str| paths.iter().map(|path| tightening(path, text)).collect();
     let (name, rest) = entry.path.split_once('/').unwrap_or((entry.path, "."));
     match (name, &project.repository) {
         // In an ordinary repository both variables name one directory, which gets the rules of
@@ -62,9 +59,14 @@ pub(super) fn rules(
         }
         ("$GIT_DIR" | "$GIT_COMMON_DIR" | "$GIT_OTHER_REFS", None) => Vec::new(),
         ("$GIT_POINTER", _) => project.git_pointer.iter().map(|file| rule(file, ".")).collect(),
-        ("$GIT_NAMED_HOOKS", _) => in_project(&project.git_named.hooks, "./"),
-        ("$GIT_INCLUDED", _) => in_project(&project.git_named.included, "."),
-        ("$GIT_NAMED_PROGRAMS", _) => in_project(&project.git_named.programs, "."),
+        ("$GIT_NAMED_HOOKS", _) => named(&project.git_named.hooks, "./"),
+        ("$GIT_REMOTES", _) => {
+            let own = project.repository.as_ref().map(|own| &own.common_dir);
+            let others = project.git_named.remotes.iter().filter(|remote| Some(*remote) != own);
+            others.map(|remote| tightening(remote, rest)).collect()
+        }
+        ("$GIT_INCLUDED", _) => named(&project.git_named.included, "."),
+        ("$GIT_NAMED_PROGRAMS", _) => named(&project.git_named.programs, "."),
         // `agent_programs` has only files in the home or the project. Elsewhere the host is
         // read-only.
         ("$AGENT_PROGRAMS", _) => project.agent_programs.iter().map(|path| tightening(path, ".")).collect(),
@@ -81,10 +83,13 @@ fn nested(name: &str, project: &Project) -> BTreeSet<AbsPath> {
     let repository = project.repository.as_ref();
     let main: Vec<&AbsPath> = repository.iter().flat_map(|main| [&main.git_dir, &main.common_dir]).collect();
     // Git directories whose paths are too long for a mount are checked when the run ends.
+    // A worktree may be anywhere, for example in a folder of an agent.
     let can_be_written = |place: &AbsPath| {
         can_be_mounted(place)
             && !main.contains(&place)
-            && (place.is_below(&project.root) || main.iter().any(|folder| place.is_below(folder)))
+            && (name == "$GIT_NESTED_POINTER"
+                || place.is_below(&project.root)
+                || main.iter().any(|folder| place.is_below(folder)))
     };
     let of_one = |nested: &Nested| match (name, nested.found_by) {
         ("$GIT_NESTED_POINTER", _) if nested.form == DotGit::Pointer => vec![nested.folder.child(".git")],

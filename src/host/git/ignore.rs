@@ -1,4 +1,5 @@
-//! The lines of a `.gitignore` that begin with `!`, which outrank `info/exclude` (gitignore(5)).
+//! The lines of a `.gitignore` (gitignore(5)): those that begin with `!`, which outrank
+//! `info/exclude`, and those that hide the file itself.
 
 /// Whether a line of `text` may stop git from ignoring a path that `info/exclude` lists. `names`
 /// are the components of the path below the folder of the `.gitignore`. A component of a pattern
@@ -10,6 +11,70 @@ pub(crate) fn may_take_out(text: &[u8], names: &[&[u8]], is_folder: bool) -> boo
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         line.strip_prefix(b"!").is_some_and(|pattern| matches(pattern, names, is_folder))
     })
+}
+
+/// Whether git ignores the `.gitignore` with this text because of its own lines, so that
+/// `git status` does not show it. Brackets and escapes count as anything that they could match. A
+/// line with `!` counts only if it is the plain name.
+pub(crate) fn hides_itself(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let mut is_hidden = false;
+    for line in text.split(|byte| *byte == b'\n') {
+        let line = line.strip_suffix(b"\r").unwrap_or(line).trim_ascii_end();
+        if [&b"!.gitignore"[..], b"!/.gitignore"].contains(&line) {
+            is_hidden = false;
+        } else if !line.starts_with(b"#") && !line.starts_with(b"!") {
+            let mut pattern = line.strip_prefix(b"/").unwrap_or(line);
+            while let Some(rest) = pattern.strip_prefix(b"**/") {
+                pattern = rest;
+            }
+            is_hidden |= !pattern.contains(&b'/') && name_matches(&widened(pattern), b".gitignore");
+        }
+    }
+    is_hidden
+}
+
+/// A pattern without brackets and escapes that matches at least the same names.
+fn widened(pattern: &[u8]) -> Vec<u8> {
+    let mut wide = Vec::new();
+    let mut rest = pattern;
+    while let [byte, after @ ..] = rest {
+        rest = match (byte, after) {
+            (b'[', _) => {
+                let end = end_of_set(after);
+                wide.push(if end.is_some() { b'?' } else { b'*' });
+                end.and_then(|end| after.get(end + 1..)).unwrap_or_default()
+            }
+            (b'\\', _) => {
+                wide.push(b'?');
+                after.get(1..).unwrap_or_default()
+            }
+            _ => {
+                wide.push(*byte);
+                after
+            }
+        };
+    }
+    wide
+}
+
+/// The position of the `]` that ends a set, as git's `wildmatch` finds it. `text` begins after the
+/// `[`.
+fn end_of_set(text: &[u8]) -> Option<usize> {
+    let mut at = usize::from(matches!(text.first(), Some(b'!' | b'^')));
+    let first = at;
+    loop {
+        at += match text.get(at)? {
+            b']' if at > first => return Some(at),
+            b'\\' => 2,
+            b'[' if text.get(at + 1) == Some(&b':') => {
+                let class = text.get(at + 2..)?;
+                let end = class.iter().position(|byte| *byte == b']')?;
+                if end > 0 && class[end - 1] == b':' { end + 3 } else { 1 }
+            }
+            _ => 1,
+        };
+    }
 }
 
 fn matches(pattern: &[u8], names: &[&[u8]], is_folder: bool) -> bool {
@@ -120,6 +185,31 @@ mod tests {
         }
         assert!(takes_out("!*/", "a/b", true) && takes_out("!b/", "a/b", true) && takes_out("!a/b/", "a/b", true));
         assert!(takes_out("!a/**/b/**/c", "a/x/b/c", false) && !takes_out("!a/**/b/**/c", "a/x/c", false));
+    }
+
+    // SPEC R11
+    #[test]
+    fn a_file_hides_itself_as_git_reads_it() {
+        let hiding =
+            ["*", "a\n*\n", "/*", ".*", ".gitignore", "/.gitignore\r", ".git*  ", "**/.gitignore", "\u{feff}*"];
+        let odd = [
+            "[.]gitignore",
+            "[]a.]gitignore",
+            "\\.gitignore",
+            ".g[!x]tignore",
+            "[[:punct:]]gitignore",
+            "[\\]]gitignore",
+            "**",
+            "!.gitignore\n*",
+            "*\n!.git*",
+        ];
+        let plain = ["", "a", "#*", "*/", "a/*", "*.py[cod]", "\\#*#", "[._]*.s[a-w]", ".gitignore/", "*\n!.gitignore"];
+        for text in hiding.into_iter().chain(odd) {
+            assert!(hides_itself(text.as_bytes()), "{text}");
+        }
+        for text in plain {
+            assert!(!hides_itself(text.as_bytes()), "{text}");
+        }
     }
 
     /// A command can write such a line, which the next start reads.

@@ -11,6 +11,7 @@ pub(crate) mod index;
 mod named;
 pub(crate) mod nested;
 pub(crate) mod program;
+pub(crate) mod remote;
 mod scopes;
 
 use std::ffi::OsStr;

@@ -1,12 +1,12 @@
 //! Files and folders that git's settings name, and that git then runs or obeys: hook folders,
-//! included settings, and programs.
+//! included settings, programs, and repositories to which git pushes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::config::{self, ConfigEntry};
 use super::scopes::Scopes;
-use super::{Repository, read_settings};
+use super::{Repository, read_settings, remote};
 use crate::host::Host;
 use crate::host::commands::{CommandSearch, words_of};
 use crate::policy::path::AbsPath;
@@ -18,6 +18,9 @@ pub struct Named {
     pub hooks: BTreeSet<AbsPath>,
     /// The files of `include.path` and `includeIf.….path`, with any condition.
     pub included: BTreeSet<AbsPath>,
+    /// The common directories of remotes that are repositories on this machine. `git push` runs
+    /// their hooks.
+    pub remotes: BTreeSet<AbsPath>,
     /// Files in the work tree that are part of a command.
     pub programs: BTreeSet<AbsPath>,
     /// The symlinks on the way to all of these. No mount can protect a symlink from replacement.
@@ -80,6 +83,15 @@ impl SettingsSearch<'_> {
     /// Adds the paths that `entry` names. A relative path of an include starts at `folder`, the
     /// folder of the settings file before symlinks are followed.
     fn entry(&mut self, entry: &ConfigEntry, folder: &AbsPath) {
+        if remote::is_url(entry)
+            && let Some(path) = remote::local_path(&entry.value)
+        {
+            // git also tries names with `.git`.
+            let places = [path.to_vec(), [path, b".git"].concat()];
+            let folders: Vec<AbsPath> = places.iter().flat_map(|place| self.paths(place, self.top)).collect();
+            let found = folders.iter().filter_map(|folder| remote::common_dir(self.host, folder));
+            self.named.remotes.extend(found);
+        }
         if entry.is("core", "hookspath") || entry.is("init", "templatedir") {
             self.folder(&entry.value);
         } else if entry.is_listed(&entry.section, &[("include", "path"), ("includeif", "path")]) {

@@ -1,12 +1,14 @@
-//! Repositories that agents keep in their own folders, such as snapshots of projects. An agent
-//! outside runs git in them, so git would obey the settings and hooks that a command left there.
+//! Repositories and worktrees that agents keep in their own folders, such as snapshots of projects.
+//! An agent outside runs git in them, so git would obey the settings and hooks that a command left
+//! there. The worktrees may belong to any project of the user.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use crate::compile::Compiled;
-use crate::compile::plan::View;
+use crate::compile::plan::{Plan, View};
 use crate::compile::presets::data::PRESETS;
+use crate::host::git::Nested;
 use crate::host::git::config;
 use crate::host::git::nested::{self, DotGit};
 use crate::host::git::read_small;
@@ -18,15 +20,14 @@ use super::held::{Held, HeldReport};
 use super::overlap::{Facts, keep_doubts};
 use super::planted::has_head;
 
-/// The largest depth of a repository in such a folder.
-const DEPTH: usize = 3;
 /// The largest number of folders that are searched.
 const MOST_SEARCHED: usize = 2_000;
 
 /// The doubts about each repository at the start. The key is the path that must be moved away so
 /// that git ignores the repository.
 pub(super) struct AgentRepositories {
-    folders: Vec<AbsPath>,
+    /// The folders, and the depth at which repositories lie in each.
+    folders: Vec<(AbsPath, usize)>,
     before: BTreeMap<AbsPath, Vec<String>>,
 }
 
@@ -34,10 +35,11 @@ impl AgentRepositories {
     pub(super) fn start(host: &Host, compiled: &Compiled) -> Self {
         let presets = PRESETS.iter().filter(|preset| compiled.policy.presets.contains_key(preset.name));
         let known = presets.flat_map(|preset| preset.repositories);
-        let in_home = known.map(|known| compiled.layers.project.in_home(known.folder));
-        let folders = in_home.filter_map(|folder| Some(host.resolve(folder.as_path()).ok()?.path));
-        let folders: Vec<AbsPath> = folders.filter(|folder| compiled.plan.view(folder) == View::HostRw).collect();
-        let before = folders.iter().flat_map(|folder| Search::of(host, folder).found).collect();
+        let in_home = known.map(|known| (compiled.layers.project.in_home(known.folder), known.depth));
+        let folders = in_home.filter_map(|(folder, depth)| Some((host.resolve(folder.as_path()).ok()?.path, depth)));
+        let plan = &compiled.plan;
+        let folders: Vec<_> = folders.filter(|(folder, _)| plan.view(folder) == View::HostRw).collect();
+        let before = folders.iter().flat_map(|(folder, depth)| Search::of(host, plan, folder, *depth).found).collect();
         Self { folders, before }
     }
 
@@ -45,28 +47,45 @@ impl AgentRepositories {
         keep_doubts("agent's repository", &mut self.before, facts);
     }
 
-    /// Moves aside the repositories that have new doubts.
-    pub(super) fn finish(&self, held: &mut Held) {
-        for folder in &self.folders {
-            let Search { found, unclear, .. } = Search::of(held.host, folder);
-            for (place, doubts) in found {
-                let before = self.before.get(&place);
-                let is_new = |doubt: &String| !before.is_some_and(|before| before.contains(doubt));
-                let doubts: Vec<String> = doubts.into_iter().filter(is_new).collect();
-                if !doubts.is_empty() {
-                    let report = HeldReport {
-                        finding: format!(
-                            "an agent outside would use `{place}`, and since this run it has {}",
-                            listed_doubts(doubts)
-                        ),
-                        subject: "it".to_owned(),
-                        help_if_moved: "look at it, and move it back if it is right",
-                        help_if_not: "remove it before you start the agent outside",
-                    };
-                    held.hold(&place, report);
-                }
+    /// Moves aside the repositories that have new doubts. A `.git` may lead to the new path of one
+    /// that was just moved aside, so the check is repeated until nothing new is found.
+    pub(super) fn check(&self, plan: &Plan, held: &mut Held) {
+        loop {
+            let before = held.paths.len();
+            for (folder, depth) in &self.folders {
+                self.check_all(Search::of(held.host, plan, folder, *depth).found, held);
             }
-            if let Some(why) = unclear {
+            if held.paths.len() == before {
+                break;
+            }
+        }
+    }
+
+    fn check_all(&self, found: Vec<(AbsPath, Vec<String>)>, held: &mut Held) {
+        for (place, doubts) in found {
+            let before = self.before.get(&place);
+            let is_new = |doubt: &String| !before.is_some_and(|before| before.contains(doubt));
+            let doubts: Vec<String> = doubts.into_iter().filter(is_new).collect();
+            if !doubts.is_empty() {
+                let report = HeldReport {
+                    finding: format!(
+                        "an agent outside would use `{place}`, and since this run it has {}",
+                        listed_doubts(doubts)
+                    ),
+                    subject: "it".to_owned(),
+                    help_if_moved: "look at it, and move it back if it is right",
+                    help_if_not: "remove it before you start the agent outside",
+                };
+                held.hold(&place, report);
+            }
+        }
+    }
+
+    /// Checks the repositories once more, and reports the folders that cannot be searched.
+    pub(super) fn finish(&self, plan: &Plan, held: &mut Held) {
+        self.check(plan, held);
+        for (folder, depth) in &self.folders {
+            if let Some(why) = Search::of(held.host, plan, folder, *depth).unclear {
                 let message = format!("the repositories of an agent in `{folder}` cannot all be examined: {why}");
                 held.say(folder, message, "look at their settings and hooks before you start the agent outside");
             }
@@ -77,20 +96,31 @@ impl AgentRepositories {
 /// A search for repositories in one folder.
 struct Search<'a> {
     host: &'a Host,
+    plan: &'a Plan,
     left: usize,
     found: Vec<(AbsPath, Vec<String>)>,
     unclear: Option<String>,
 }
 
 impl<'a> Search<'a> {
-    fn of(host: &'a Host, folder: &AbsPath) -> Self {
-        let mut search = Self { host, left: MOST_SEARCHED, found: Vec::new(), unclear: None };
-        if let Err(e) = search.at(folder, DEPTH)
+    fn of(host: &'a Host, plan: &'a Plan, folder: &AbsPath, depth: usize) -> Self {
+        let mut search = Self { host, plan, left: MOST_SEARCHED, found: Vec::new(), unclear: None };
+        if let Err(e) = search.at(folder, depth)
             && !is_absent(&e)
         {
             search.unclear = Some(crate::diagnostic::reason(&e));
         }
         search
+    }
+
+    /// Whether this is a linked worktree of a repository whose settings and hooks the command
+    /// cannot change. The worktrees of the project's own repository are examined elsewhere (SPEC
+    /// R15).
+    fn is_trusted_worktree(&self, found: &Nested) -> bool {
+        let can_be_changed = |name: &str| self.plan.view(&found.common_dir.child(name)) == View::HostRw;
+        found.form == DotGit::Pointer
+            && found.git_dir.parent() == Some(found.common_dir.child("worktrees"))
+            && !["config", "hooks"].into_iter().any(can_be_changed)
     }
 
     fn at(&mut self, folder: &AbsPath, depth: usize) -> io::Result<()> {
@@ -108,8 +138,14 @@ impl<'a> Search<'a> {
                 Ok(Some(found)) if found.form == DotGit::Directory => {
                     doubts_about_settings(self.host, &found.git_dir, &found.common_dir)
                 }
+                Ok(Some(found)) if self.is_trusted_worktree(&found) => Vec::new(),
+                Ok(Some(found)) => {
+                    let mut doubts = doubts_about_settings(self.host, &found.git_dir, &found.common_dir);
+                    doubts.push(format!("its git directory elsewhere, in `{}`", found.git_dir));
+                    doubts
+                }
                 Ok(None) => Vec::new(),
-                Ok(Some(_)) | Err(_) => vec!["a git directory elsewhere".to_owned()],
+                Err(_) => vec!["a git directory elsewhere".to_owned()],
             };
             self.found.push((dot_git, doubts));
         }

@@ -26,9 +26,10 @@ pub(super) fn listed_doubts(doubts: Vec<String>) -> String {
     super::held::shortened(doubts, MOST_NAMED)
 }
 
-pub(super) fn doubts_about(host: &Host, found: &Nested, reach: Reach) -> Vec<String> {
+/// The doubts about a repository. Without a `reach`, its remotes are not examined.
+pub(super) fn doubts_about<'a>(host: &Host, found: &Nested, reach: impl Into<Option<Reach<'a>>>) -> Vec<String> {
     let mut doubts = doubts_about_settings(host, &found.git_dir, &found.common_dir);
-    doubts.extend(remotes::doubts(host, found, reach));
+    doubts.extend(reach.into().into_iter().flat_map(|reach| remotes::doubts(host, found, reach)));
     if found.form == DotGit::Link {
         doubts.push("a symlink in the place of `.git`".to_owned());
     }

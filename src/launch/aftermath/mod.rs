@@ -3,10 +3,12 @@
 
 mod agent_repositories;
 mod doubts;
+mod folders;
 mod git_dir_links;
 mod git_state;
 mod held;
 mod history;
+mod ignore_files;
 mod keys;
 mod links;
 mod modules;
@@ -214,6 +216,11 @@ impl RunWatch {
         }
         let mut held = Held { host, said, paths: BTreeSet::new() };
         let nested = self.nested.as_ref().filter(|_| !ablate::is_off(Mitigation::NestedRepositories));
+        // A `.git` in the project may lead to the new path of a repository that is moved aside
+        // here, and the other way around, so this check is repeated at the end.
+        if !ablate::is_off(Mitigation::NestedRepositories) {
+            self.agent_repositories.check(&compiled.plan, &mut held);
+        }
         // A link may make a broken repository seem valid, and a repair may make a folder with
         // links readable. So links are moved aside before and after the repair.
         for closed in [Closed::IfSearchable, Closed::All] {
@@ -242,7 +249,7 @@ impl RunWatch {
             git_state.finish_new(&families, &git_dirs, &compiled.plan, &mut held);
         }
         if !ablate::is_off(Mitigation::NestedRepositories) {
-            self.agent_repositories.finish(&mut held);
+            self.agent_repositories.finish(&compiled.plan, &mut held);
         }
         // The code above has made a repository readable that the command had made unreadable.
         if !ablate::is_off(Mitigation::Reports) {

@@ -13,9 +13,11 @@ use crate::host::git::{Nested, NestedRepositories, Repository};
 use crate::policy::path::AbsPath;
 
 use super::doubts::{doubts_about, doubts_about_settings, listed_doubts};
+use super::folders::Folders;
 use super::git_dir_links::{Closed, GitDirLinks};
 use super::held::{self, Held, HeldReport, REMOVE_IT};
 use super::history::HistoryWatch;
+use super::ignore_files::IgnoreFilesWatch;
 use super::links::LinksWatch;
 use super::modules::ModulesWatch;
 use super::overlap::Facts;
@@ -49,6 +51,7 @@ pub(super) struct NestedWatch {
     git_dir_links: GitDirLinks,
     subfolders: SubfoldersWatch,
     history: HistoryWatch,
+    ignore_files: IgnoreFilesWatch,
     planted: Vec<PlantedWatch>,
 }
 
@@ -96,6 +99,7 @@ impl NestedWatch {
             worktrees,
             links,
             git_dir_links,
+            ignore_files: IgnoreFilesWatch::start(host, &project.root, &subfolders.folders),
             subfolders,
             history: HistoryWatch::start(host, &families),
             planted,
@@ -141,6 +145,7 @@ impl NestedWatch {
         self.git_dir_links.facts(facts);
         self.subfolders.facts(facts);
         self.history.facts(facts);
+        self.ignore_files.facts(facts);
         self.planted.iter_mut().for_each(|planted| planted.facts(facts));
     }
 
@@ -172,19 +177,24 @@ impl NestedWatch {
         could_be_changed: Changeable,
         held: &mut Held,
     ) -> (Families, BTreeSet<AbsPath>) {
+        let folders = Folders::of(held.host, &self.root);
         // A `.git` may lead to the new path of one that was just moved aside, so the check is
         // repeated until nothing new is found.
         let (hidden, families, mut git_dirs) = loop {
             let before = held.paths.len();
             let found = self.check(plan, could_be_changed, held);
+            self.subfolders.check(&folders, &self.trusted(held.host, &found.1), could_be_changed, held);
             if held.paths.len() == before {
                 break found;
             }
         };
-        self.subfolders.finish(&self.trusted(held.host, &families), could_be_changed, held);
+        self.subfolders.finish(&folders, held);
         self.report_hidden(&hidden, held);
         self.history.finish(&families, &|path| could_be_made(plan, path), held);
         self.history.finish_excluded(&families, could_be_changed, held);
+        if self.repository.is_some() || super::is_there(held.host, &self.root.child(".git")) {
+            self.ignore_files.finish(&folders, could_be_changed, held);
+        }
         git_dirs.extend(families.git_dirs().into_iter().cloned());
         (families, git_dirs)
     }

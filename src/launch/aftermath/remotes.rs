@@ -9,6 +9,7 @@ use crate::host::Host;
 use crate::host::git::config::{self, ConfigEntry};
 use crate::host::git::nested::{self, Nested};
 use crate::host::git::read_small;
+use crate::host::git::remote::local_path;
 use crate::policy::path::{AbsPath, escape_for_display};
 
 use super::nested::Changeable;
@@ -53,43 +54,4 @@ fn is_doubtful(host: &Host, folder: &AbsPath, url: &[u8], reach: Reach) -> bool 
     // The hooks of repositories in the root and in its direct subfolders are watched elsewhere.
     let is_watched = around.is_some_and(|around| around == *reach.root || around.parent().as_ref() == Some(reach.root));
     path.starts_with(b"~") || !is_watched && (reach.could_be_changed)(&common_dir.child("hooks"))
-}
-
-/// The path on this machine that a URL names, by the rule of git's `url_is_local_not_ssh`.
-fn local_path(url: &[u8]) -> Option<&[u8]> {
-    let file = b"file://";
-    if let Some((scheme, path)) = url.split_at_checked(file.len())
-        && scheme.eq_ignore_ascii_case(file)
-    {
-        return Some(path);
-    }
-    let first = |byte: u8| url.iter().position(|at| *at == byte).unwrap_or(url.len());
-    let is_elsewhere = url.windows(3).any(|part| part == b"://") || first(b':') < first(b'/');
-    (!url.is_empty() && !is_elsewhere).then_some(url)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // SPEC R5
-    #[test]
-    fn a_path_is_told_from_other_urls() {
-        for (url, path) in [
-            ("a", Some("a")),
-            ("../a.git", Some("../a.git")),
-            ("/a/b", Some("/a/b")),
-            ("./a:b", Some("./a:b")),
-            ("~/a", Some("~/a")),
-            ("file:///a", Some("/a")),
-            ("FILE:///a", Some("/a")),
-            ("", None),
-            ("host:a", None),
-            ("user@host:a/b", None),
-            ("https://host/a", None),
-            ("ssh://host/a", None),
-        ] {
-            assert_eq!(local_path(url.as_bytes()), path.map(str::as_bytes), "{url}");
-        }
-    }
 }

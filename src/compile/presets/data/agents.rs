@@ -47,16 +47,43 @@ const REPOSITORIES: &[AgentRepository] = &[
         tool: "opencode",
         source: "opencode, \"Config\", `snapshot`: it adds the project to a repository before each change",
         folder: "~/.local/share/opencode/snapshot",
+        depth: 3,
     },
     AgentRepository {
         tool: "opencode",
         source: "opencode: clones that it made",
         folder: "~/.local/share/opencode/repos",
+        depth: 3,
     },
     AgentRepository {
         tool: "Gemini CLI",
         source: "Gemini CLI, \"Checkpointing\": it commits the project to a repository",
         folder: "~/.gemini/history",
+        depth: 3,
+    },
+    AgentRepository {
+        tool: "Codex",
+        source: "Codex, \"Worktrees\": one folder for each task, with a worktree in it",
+        folder: "~/.codex/worktrees",
+        depth: 2,
+    },
+    AgentRepository {
+        tool: "Cursor",
+        source: "Cursor, \"Worktrees\": one folder for each project, with its worktrees in it",
+        folder: "~/.cursor/worktrees",
+        depth: 2,
+    },
+    AgentRepository {
+        tool: "opencode",
+        source: "opencode, `worktree/index.ts`: one folder for each project, with its worktrees in it",
+        folder: "~/.local/share/opencode/worktree",
+        depth: 2,
+    },
+    AgentRepository {
+        tool: "Claude Code",
+        source: "Claude Code, \"Common workflows\", worktrees: below `.claude` of a project, which may be the home",
+        folder: "~/.claude/worktrees",
+        depth: 2,
     },
 ];
 

@@ -102,8 +102,18 @@ pub(super) const GIT: BuiltinPreset = BuiltinPreset {
         ),
         group(
             GIT_TOOL,
-            "git-config(1): core.hooksPath and include.path that lead into the work tree",
+            "git-config(1): core.hooksPath and include.path",
             &[ro("$GIT_NAMED_HOOKS").with_links().blocked(), ro("$GIT_INCLUDED").blocked()],
+        ),
+        group(
+            GIT_TOOL,
+            "git-push(1): runs the hooks of a remote on this machine, which its settings may name",
+            &[
+                ro("$GIT_REMOTES/hooks/").with_links().blocked(),
+                ro("$GIT_REMOTES/config"),
+                ro("$GIT_REMOTES/config.worktree").blocked(),
+                ro("$GIT_REMOTES/commondir").blocked(),
+            ],
         ),
         group(
             GIT_TOOL,

@@ -245,13 +245,15 @@ pub struct AgentFile {
     pub is_preferred: bool,
 }
 
-/// A folder of the home in which an agent keeps repositories. A command must not leave settings or
-/// hooks in them that git outside would obey (SPEC R18).
+/// A folder of the home in which an agent keeps repositories or worktrees. A command must not leave
+/// settings or hooks in them that git outside would obey (SPEC R18).
 #[derive(Clone, Copy, Debug)]
 pub struct AgentRepository {
     pub tool: &'static str,
     pub source: &'static str,
     pub folder: &'static str,
+    /// Repositories lie at most this deep in the folder.
+    pub depth: usize,
 }
 
 /// The meaning of the keys in an agent's file.

@@ -322,7 +322,7 @@ impl<'a> NestedSearch<'a> {
         Ok(Some(Nested { folder: folder.clone(), form, git_dir, common_dir, found_by }))
     }
 
-    /// Adds the linked worktrees that lie in the project, except the one that is the project.
+    /// Adds the linked worktrees, wherever they are, except the one that is the project.
     fn worktrees(&mut self, root: &AbsPath, project: &Repository) {
         let Repository { git_dir: own, common_dir, .. } = project;
         let folder = common_dir.child("worktrees");
@@ -337,7 +337,8 @@ impl<'a> NestedSearch<'a> {
         }
         self.keep(folder, kept);
         for WorkTree { git_dir, folder } in worktrees(self.host, common_dir) {
-            let Some(folder) = folder.filter(|folder| git_dir != *own && folder.is_below(root)) else { continue };
+            // A worktree around the root is no part of the project.
+            let Some(folder) = folder.filter(|folder| git_dir != *own && !root.is_within(folder)) else { continue };
             let leads_back = |nested: &Nested| nested.git_dir == git_dir && nested.form == DotGit::Pointer;
             if let Some(nested) = self.at(&folder, FoundBy::Worktrees).ok().flatten().filter(leads_back) {
                 self.index(Repository { common_dir: common_dir.clone(), ..nested.repository() });

@@ -123,18 +123,19 @@ fn an_index_that_git_may_read_otherwise_is_unclear() {
 }
 
 #[test]
-fn worktrees_in_the_project_and_their_submodules_are_found() {
+fn worktrees_anywhere_and_their_submodules_are_found() {
     let fixture = Fixture::with_repository("repo");
     fixture.git("repo", &["worktree", "add", "-q", "-b", "a", "trees/a"]);
     fixture.git("repo", &["worktree", "add", "-q", "-b", "b", "../outside"]);
     fixture.init("repo/trees/a/n", &[]);
     name_in_index(&fixture, "repo/trees/a", "n");
-    let tree = "/repo/trees/a Pointer /repo/.git/worktrees/a Worktrees".to_owned();
-    let expected = [tree, "/repo/trees/a/n Directory /repo/trees/a/n/.git Index".to_owned()];
+    let outside = "/outside Pointer /repo/.git/worktrees/outside Worktrees";
+    let tree = "/repo/trees/a Pointer /repo/.git/worktrees/a Worktrees";
+    let expected = [outside, tree, "/repo/trees/a/n Directory /repo/trees/a/n/.git Index"];
     assert_eq!(found(&fixture, "repo").0, expected);
     // A `gitdir` that names something else proves nothing.
     fixture.write("repo/.git/worktrees/a/gitdir", format!("{}\n", fixture.abs("repo/file")));
-    assert_eq!(found(&fixture, "repo").0, Vec::<String>::new());
+    assert_eq!(found(&fixture, "repo").0, [outside]);
 }
 
 #[test]
