@@ -298,7 +298,7 @@ fn patterns(names: &[Sourced<String>], diagnostics: &mut Diagnostics) -> Vec<(Na
 }
 
 fn built_in_pattern(text: &'static str) -> Option<NamePattern> {
-    NamePattern::parse(OsStr::new(text)).ok()
+    NamePattern::built_in(text).ok()
 }
 
 /// The reason why `set` cannot take this name.

@@ -1,24 +1,54 @@
 //! Patterns for names that are no paths, such as those of variables (SPEC E2).
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use super::scan::{self, Token};
-use super::{Component, PatternError, braces};
+use super::{Component, PatternError, braces, has_metacharacter};
 
 #[derive(Debug)]
-pub(crate) struct NamePattern(Vec<Component>);
+pub(crate) struct NamePattern(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Name(Cow<'static, OsStr>),
+    AnyOf(Vec<Component>),
+}
 
 impl NamePattern {
+    /// Parses one of the hundreds of built-in names. Most of them are plain or have one `*` at an
+    /// end, and need no matcher.
+    pub(crate) fn built_in(text: &'static str) -> Result<Self, PatternError> {
+        let is_plain = |text: &&str| !has_metacharacter(OsStr::new(text));
+        let kind = match (text.strip_prefix('*').filter(is_plain), text.strip_suffix('*').filter(is_plain)) {
+            _ if is_plain(&text) => Kind::Name(Cow::Borrowed(OsStr::new(text))),
+            (Some(end), _) => Kind::AnyOf(vec![Component::EndsWith(end.to_owned())]),
+            (_, Some(start)) => Kind::AnyOf(vec![Component::StartsWith(start.to_owned())]),
+            _ => return Self::parse(OsStr::new(text)),
+        };
+        Ok(Self(kind))
+    }
+
     pub(crate) fn parse(text: &OsStr) -> Result<Self, PatternError> {
+        if !has_metacharacter(text) {
+            return Ok(Self(Kind::Name(Cow::Owned(text.to_owned()))));
+        }
         // In a name, `/` is an ordinary character, and `**` means `*`.
         let separator = Token::Text(b"/".to_vec());
         let component = |text: &Vec<u8>| Component::parse(scan::components(text)?.join(&separator));
-        braces::expand(text.as_bytes())?.iter().map(component).collect::<Result<_, _>>().map(Self)
+        braces::expand(text.as_bytes())?
+            .iter()
+            .map(component)
+            .collect::<Result<_, _>>()
+            .map(|any| Self(Kind::AnyOf(any)))
     }
 
     pub(crate) fn matches(&self, name: &OsStr) -> bool {
-        self.0.iter().any(|component| component.matches(name))
+        match &self.0 {
+            Kind::Name(own) => own == name,
+            Kind::AnyOf(components) => components.iter().any(|component| component.matches(name)),
+        }
     }
 }
 
@@ -47,9 +77,11 @@ mod tests {
             (r"\*", "*", "x"),
             ("caf?", "café", "caf"),
         ] {
-            let parsed = NamePattern::parse(OsStr::new(pattern)).unwrap();
-            assert!(parsed.matches(OsStr::new(yes)), "{pattern} matches {yes}");
-            assert!(no.is_empty() || !parsed.matches(OsStr::new(no)), "{pattern} does not match {no}");
+            for parsed in [NamePattern::parse(OsStr::new(pattern)), NamePattern::built_in(pattern)] {
+                let parsed = parsed.unwrap();
+                assert!(parsed.matches(OsStr::new(yes)), "{pattern} matches {yes}");
+                assert!(no.is_empty() || !parsed.matches(OsStr::new(no)), "{pattern} does not match {no}");
+            }
         }
     }
 
