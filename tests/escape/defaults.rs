@@ -159,8 +159,15 @@ fn making_programs_in_folders_of_agents(scene: &Scene) -> Verdict {
         scene.write_home(".cache/opencode/models.json", "");
     }
     let made: Vec<_> = paths.iter().filter(|path| path.exists()).collect();
-    let is_reported = said.contains("created-during-run");
-    let is_broken = if scene.is_control() { made.len() == paths.len() } else { !made.is_empty() || is_reported };
+    // Rare folders are moved aside when the run ends. The others cannot be created.
+    let mut reported = said.lines().filter(|line| line.contains("created-during-run"));
+    let is_rare = |line: &str| {
+        let folders = [".claude/local", ".claude/hooks", ".claude/chrome", ".claude/workflows", ".claude/routines"];
+        let mut rare = folders.iter().chain(&[".codex/bin", ".codex/hooks"]);
+        line.contains("; moved aside to ") && rare.any(|folder| line.contains(&format!("/{folder}` (")))
+    };
+    let is_open = !made.is_empty() || !reported.all(is_rare);
+    let is_broken = if scene.is_control() { made.len() == paths.len() } else { is_open };
     Verdict::broken_if(is_broken, format!("made: {made:?}\n{said}"))
 }
 
