@@ -86,7 +86,10 @@ fn closing_the_project_around_a_planted_repository(scene: &Scene) -> Verdict {
     let plant = r#"git init -q sub && git -C sub -c user.name=a -c user.email=a@b commit -qm a --allow-empty
         id=$(git -C sub rev-parse HEAD) && printf '[core]\n\tfsmonitor = touch ~/pwned; false\n' >>sub/.git/config
         git update-index --add --cacheinfo "160000,$id,sub"; chmod 0 .; echo done"#;
+    let mode = || fs::metadata(scene.project()).unwrap().permissions().mode();
+    let before = mode();
     let ran = scene.attack("sh", &["-c", plant]).completed();
+    assert!(scene.is_control() || mode() == before, "the permissions are not restored: {:o}", mode());
     fs::set_permissions(scene.project(), Permissions::from_mode(0o755)).unwrap();
     let said = ran.err + &scene.try_host(&["git", "status"]).err;
     Verdict::broken_if(scene.home().join("pwned").exists(), said)

@@ -61,6 +61,7 @@ for_everybody!("nested-repositories":
     hiding_a_new_file_by_an_ignore_file_with_brackets,
     hiding_a_new_file_by_a_changed_ignore_file,
     hiding_a_new_file_by_a_large_ignore_file,
+    hiding_a_new_file_behind_many_ignore_files,
     hiding_a_changed_file_that_git_assumes_unchanged,
     hiding_a_changed_file_that_git_does_not_look_for,
     // SPEC R11
@@ -229,6 +230,13 @@ fn hiding_a_new_file_by_a_changed_ignore_file(scene: &Scene) -> Verdict {
 
 fn hiding_a_new_file_by_a_large_ignore_file(scene: &Scene) -> Verdict {
     hiding_a_new_file(scene, "large")
+}
+
+// SPEC R11
+fn hiding_a_new_file_behind_many_ignore_files(scene: &Scene) -> Verdict {
+    repository(scene);
+    let said = scene.attack("ignore_file.sh", &["many"]).completed().err;
+    Verdict::broken_if(!said.contains("has more files `.gitignore` than can be examined"), said)
 }
 
 /// The user has also marked a file. In the index, the attacked entry has its name in the shared

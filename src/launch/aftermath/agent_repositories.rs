@@ -36,7 +36,9 @@ impl AgentRepositories {
         let presets = PRESETS.iter().filter(|preset| compiled.policy.presets.contains_key(preset.name));
         let known = presets.flat_map(|preset| preset.repositories);
         let in_home = known.map(|known| (compiled.layers.project.in_home(known.folder), known.depth));
-        let folders = in_home.filter_map(|(folder, depth)| Some((host.resolve(folder.as_path()).ok()?.path, depth)));
+        // `finish` reports a folder that cannot be resolved, because it cannot search it either.
+        let resolve = |folder: AbsPath| host.resolve(folder.as_path()).map_or(folder, |found| found.path);
+        let folders = in_home.map(|(folder, depth)| (resolve(folder), depth));
         let plan = &compiled.plan;
         let folders: Vec<_> = folders.filter(|(folder, _)| plan.view(folder) == View::HostRw).collect();
         let before = folders.iter().flat_map(|(folder, depth)| Search::of(host, plan, folder, *depth).found).collect();

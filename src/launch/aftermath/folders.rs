@@ -31,6 +31,8 @@ pub(super) struct Folders {
     pub unclear: BTreeMap<AbsPath, String>,
     /// Whether there are more folders or repositories than are searched for.
     pub has_more: bool,
+    /// Whether there are more files `.gitignore` than are read.
+    pub has_more_ignore_files: bool,
 }
 
 /// The parts of one folder that the search needs.
@@ -55,7 +57,7 @@ impl Folders {
                 match searched {
                     Ok(Searched { has_dot_git, has_ignore_file, folders }) => {
                         next.extend(folders);
-                        if has_ignore_file && found.ignore_files.len() < MOST_IGNORE_FILES {
+                        if has_ignore_file {
                             found.ignore_files.push(folder.child(IGNORE_FILE));
                         }
                         if has_dot_git && folder != *root {
@@ -70,6 +72,8 @@ impl Folders {
             }
             waiting = next;
         }
+        found.has_more_ignore_files = found.ignore_files.len() > MOST_IGNORE_FILES;
+        found.ignore_files.truncate(MOST_IGNORE_FILES);
         while found.repositories.len() > MOST_PROTECTED {
             found.repositories.pop_last();
             found.has_more = true;

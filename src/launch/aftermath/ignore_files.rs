@@ -26,11 +26,13 @@ pub(super) struct IgnoreFilesWatch {
     root: AbsPath,
     /// The files that hid themselves at the start, each with the hash of its content.
     known: BTreeMap<AbsPath, String>,
+    /// Whether not all files were read at the start.
+    has_more: bool,
 }
 
 impl IgnoreFilesWatch {
     pub(super) fn start(host: &Host, root: &AbsPath, folders: &Folders) -> Self {
-        Self { root: root.clone(), known: search(host, root, folders) }
+        Self { root: root.clone(), known: search(host, root, folders), has_more: folders.has_more_ignore_files }
     }
 
     pub(super) fn facts(&mut self, facts: &mut Facts<'_>) {
@@ -43,6 +45,11 @@ impl IgnoreFilesWatch {
         let found = search(held.host, &self.root, now).into_iter();
         let new = found.filter(|(file, hash)| self.known.get(file) != Some(hash) && could_be_changed(file));
         let new: Vec<AbsPath> = new.map(|(file, _)| file).filter(|file| !tracked.names(file)).collect();
+        if now.has_more_ignore_files && !self.has_more {
+            let message = format!("since this run `{}` has more files `.gitignore` than can be examined", self.root);
+            let help = "`git status --ignored` shows the files that git hides";
+            held.said.push(Diagnostic::new(Code::HiddenFromGit, message).paths([self.root.clone()]).help(help));
+        }
         if new.is_empty() {
             return;
         }

@@ -71,8 +71,8 @@ pub(crate) struct AbsentPath {
 /// The state of the host before the run, to compare with it afterwards.
 pub struct RunWatch {
     root: AbsPath,
-    /// Whether this user could change the entries of the root.
-    root_is_writable: bool,
+    /// The permissions of the root, if this user could change its entries.
+    root_mode: Option<Mode>,
     /// Missing paths that a rule names, in places that the command can write.
     absent: Vec<AbsentPath>,
     /// Paths that a mount covers, in places that the command can write.
@@ -146,7 +146,7 @@ impl RunWatch {
         let unclear = unclear.or_else(|| nested.as_ref().and_then(NestedWatch::unclear).cloned());
         let mut watch = Self {
             root: project.root.clone(),
-            root_is_writable: OpenDir::open(host, &project.root).is_ok_and(|root| root.is_writable()),
+            root_mode: writable_mode(host, &project.root),
             absent,
             covered,
             gaps: BTreeMap::new(),
@@ -178,12 +178,10 @@ impl RunWatch {
     /// Restores the permissions of the project's folder. Without them, no placeholder could be
     /// removed, and no planted repository moved aside. Called before both.
     pub fn open_root(&self, host: &Host, said: &mut Diagnostics) {
-        if !self.root_is_writable || ablate::is_off(Mitigation::HeadRestore) {
-            return;
-        }
+        let Some(mode) = self.root_mode.filter(|_| !ablate::is_off(Mitigation::HeadRestore)) else { return };
         let opened = match OpenDir::open(host, &self.root) {
             Ok(root) if root.is_writable() => return,
-            Ok(root) => root.grant(Mode::RWXU),
+            Ok(root) => root.set_mode(mode),
             Err(e) => Err(e),
         };
         let (outcome, help) = match opened {
@@ -392,6 +390,12 @@ pub(crate) fn absent(compiled: &Compiled) -> Vec<AbsentPath> {
         !is_blocked && compiled.plan.view_around(path) == View::HostRw
     };
     of_rules.chain(ours).filter(|absent| can_be_made(&absent.path)).collect()
+}
+
+/// The permissions of `folder`, if this user can change its entries.
+fn writable_mode(host: &Host, folder: &AbsPath) -> Option<Mode> {
+    let folder = OpenDir::open(host, folder).ok().filter(OpenDir::is_writable)?;
+    Some(Mode::from_raw_mode(folder.status().ok()?.st_mode))
 }
 
 /// Whether anything is at `path`. A dangling symlink counts, because tools that obey the file

@@ -151,7 +151,7 @@ impl SubfoldersWatch {
         }
         if now.has_more && !self.folders.has_more {
             let message =
-                format!("since this run `{}` has more folders or repositories than can be looked at", self.root);
+                format!("since this run `{}` has more folders or repositories than can be examined", self.root);
             let help = "look for new repositories before you use git in this project";
             held.said.push(Diagnostic::new(Code::PlantedRepository, message).paths([self.root.clone()]).help(help));
         }
