@@ -12,7 +12,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat};
@@ -36,6 +36,8 @@ const HELD: &str = "held";
 const ALL: &str = "all";
 const COPIES: &str = "copies";
 const ASIDE: &str = "aside";
+/// The levels of folders in which large files are cut.
+const MOST_LEVELS: usize = 100;
 const BASE: &str = "base";
 const ABOUT: &str = "about.json";
 const LOCK: &str = "lock";
@@ -293,19 +295,20 @@ impl Store {
     /// Moves the folder of a copy to a folder that no command sees, and cuts large files in it.
     /// Returns its new path, and whether a file was cut.
     pub(super) fn keep_aside(&self, path: &AbsPath) -> io::Result<(PathBuf, io::Result<bool>)> {
-        let place = self.set_aside(path)?;
-        let is_cut = cut_files(&place);
-        Ok((place, is_cut))
+        let (aside, place) = self.set_aside(path)?;
+        let is_cut = cut_files(&aside, OsStr::new(&place), MOST_LEVELS);
+        Ok((self.path.join(ASIDE).join(place), is_cut))
     }
 
-    fn set_aside(&self, path: &AbsPath) -> io::Result<PathBuf> {
+    fn set_aside(&self, path: &AbsPath) -> io::Result<(OpenDir, String)> {
         let place = self.place_aside(path)?;
         // A directory that its owner cannot write cannot be moved.
         if let Ok(folder) = self.copies.child(copy_id(path)) {
             folder.grant(Mode::RWXU)?;
         }
-        self.copies.rename(copy_id(path), &self.folder.child(ASIDE)?, &place)?;
-        Ok(self.path.join(ASIDE).join(place))
+        let aside = self.folder.child(ASIDE)?;
+        self.copies.rename(copy_id(path), &aside, &place)?;
+        Ok((aside, place))
     }
 
     /// A free name for a copy that is set aside. Removes the copy that was set aside before, if
@@ -337,25 +340,31 @@ fn remove_all(folder: &OpenDir, path: &Path, name: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Cuts each file at `path` or below that is larger than a private file may be. A large file with
-/// other names is removed, because another copy may be one of them. Returns whether there was one.
-fn cut_files(path: &Path) -> io::Result<bool> {
-    let found = fs::symlink_metadata(path)?;
-    if found.is_dir() {
-        fs::set_permissions(path, fs::Permissions::from_mode(Mode::RWXU.bits()))?;
-        let cut = fs::read_dir(path)?.map(|entry| cut_files(&entry?.path()));
-        return cut.collect::<io::Result<Vec<bool>>>().map(|cut| cut.contains(&true));
+/// Cuts the entry `name` of `folder`, and each file below it, to the size that a private file may
+/// have. A larger file that has other names, or that cannot be opened, is removed. Returns whether
+/// there was one. Another sandbox may hold a folder open and change it meanwhile, so this follows no
+/// symlink.
+fn cut_files(folder: &OpenDir, name: &OsStr, depth: usize) -> io::Result<bool> {
+    let Some(found) = folder.stat(name)? else { return Ok(false) };
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory if depth == 0 => Err(Errno::NAMETOOLONG.into()),
+        FileType::Directory => {
+            let below = folder.child(name)?;
+            below.grant(Mode::RWXU)?;
+            let cut = below.names()?.into_iter().map(|name| cut_files(&below, &name, depth - 1));
+            cut.collect::<io::Result<Vec<bool>>>().map(|cut| cut.contains(&true))
+        }
+        FileType::RegularFile if u64::try_from(found.st_size).is_ok_and(|size| size > MAX_BYTES) => {
+            match folder.open_file(name, OFlags::WRONLY) {
+                Ok(file) if file.metadata().is_ok_and(|found| found.is_file() && found.nlink() == 1) => {
+                    file.set_len(MAX_BYTES)?;
+                }
+                Ok(_) | Err(_) => folder.remove_file(name)?,
+            }
+            Ok(true)
+        }
+        _ => Ok(false),
     }
-    if !found.is_file() || found.len() <= MAX_BYTES {
-        return Ok(false);
-    }
-    if found.nlink() > 1 {
-        fs::remove_file(path)?;
-    } else {
-        fs::set_permissions(path, fs::Permissions::from_mode(OWNER.bits()))?;
-        File::options().write(true).open(path)?.set_len(MAX_BYTES)?;
-    }
-    Ok(true)
 }
 
 /// Gives the owner all permissions for a folder and the folders below it.

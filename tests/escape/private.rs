@@ -341,6 +341,7 @@ fn is_set_aside(place: fn() -> crate::support::Place, what: &str, argument: &str
     crate::support::require_bwrap();
     let scene = Scene::new(place(), None);
     repository(&scene);
+    scene.write_home("big", vec![0; 2 << 20]);
     let before = scene.bytes(".git/config");
     let argument = argument.replace('~', scene.home().to_str().unwrap());
     // The second copy that is set aside takes the place of the first.
@@ -349,8 +350,9 @@ fn is_set_aside(place: fn() -> crate::support::Place, what: &str, argument: &str
         assert!(ran.err.contains(said), "{what}: {}", ran.err);
         assert_eq!(scene.bytes(".git/config"), before, "{what}");
     }
-    let large = scene.host(&["find", scene.home().to_str().unwrap(), "-type", "f", "-size", "+2048"]);
-    assert_eq!(large, "", "{what}: files of more than 1 MiB");
+    let home = scene.home();
+    let find = ["find", home.to_str().unwrap(), "-type", "f", "-size", "+2048", "-printf", "%f\n"];
+    assert_eq!(scene.host(&find), "big\n", "{what}: files of more than 1 MiB");
     let next = scene.attack_with(&[], "git", &["config", "core.bare"]);
     assert_eq!(next.out, "false\n", "{what}: {}", next.err);
     let work = scene.attack_with(&[], "git", &["config", "branch.main.description", "works again"]);

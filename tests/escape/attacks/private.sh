@@ -59,6 +59,14 @@ fifo)
     ;;
 large)
     truncate -s "${2:-1G}" "$copy"
+    # Files beside it: closed, with two names, in a closed folder, and a link to a file of the user.
+    beside=$(dirname "$copy")
+    mkdir -p "$beside/below"
+    for file in "$beside/closed" "$beside/named" "$beside/below/deep"; do truncate -s 2M "$file"; done
+    ln -f "$beside/named" "$beside/below/other"
+    ln -sf "$HOME/big" "$beside/link"
+    chmod 400 "$beside/closed"
+    chmod 000 "$beside/below"
     ;;
 long-key)
     {
