@@ -342,8 +342,8 @@ fn remove_all(folder: &OpenDir, path: &Path, name: &OsStr) -> io::Result<()> {
 
 /// Cuts the entry `name` of `folder`, and each file below it, to the size that a private file may
 /// have. A larger file that has other names, or that cannot be opened, is removed. Returns whether
-/// there was one. Another sandbox may hold a folder open and change it meanwhile, so this follows no
-/// symlink.
+/// there was one. Another sandbox may hold a folder open and change it meanwhile, so this follows
+/// no symlink.
 fn cut_files(folder: &OpenDir, name: &OsStr, depth: usize) -> io::Result<bool> {
     let Some(found) = folder.stat(name)? else { return Ok(false) };
     match FileType::from_raw_mode(found.st_mode) {
